@@ -144,6 +144,8 @@ def repair(
             )
         for table, rows in report.recovered.items():
             typer.echo(f"{table}  {rows} rows of damaged entries are there again")
+        for table, rows in report.left_out.items():
+            typer.echo(f"{table}  {rows} rows stay out: they were deleted, or may have been")
         if report.needed:
             typer.echo(
                 f"{len(report.needed)} parses that examples refer to are not in the store; --json "

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.fs as pa_fs
@@ -35,7 +35,11 @@ _HINT: Final = "_last_checkpoint"
 _PATHS: Final = ["add.path", "remove.path"]
 
 _NO_CHANGE: Final = "REPAIR"
+_TAKEN_OUT: Final = "FSCK"
+"""What the table library calls an entry that removes files that are not there."""
 
+_CLOCKS: Final = 3600.0
+"""Seconds by which the clocks of a writer and of its disk may differ."""
 
 Action = Literal["replace", "remove", "none", "restore"]
 
@@ -109,7 +113,7 @@ def mend(table: Location, fault: LogFault) -> None:
     """Take a damaged file out of the log; in the place of an entry comes one without changes.
 
     What was there of it goes to the folder `DAMAGED`. The rows of the commit are gone from the
-    table until `unmentioned_files` are appended again.
+    table until `featurestore.maintenance.recovery` appends them again.
     """
     log = table.child(LOG)
     content = log.read(fault.file)
@@ -122,19 +126,74 @@ def mend(table: Location, fault: LogFault) -> None:
         log.files.delete_file(fault.file)
 
 
-def unmentioned_files(table: Location) -> list[str]:
-    """Data files that nothing in the log mentions: of damaged entries, and of failed commits."""
+@dataclass(frozen=True)
+class LogHistory:
+    """What the whole entries and checkpoints of a log say.
+
+    Attributes:
+        added, removed: The data files that they add and remove, each with the first version that
+            says so. Files that an earlier repair took out do not count as removed.
+        start: The first version with an entry.
+        vacuumed: The last version that belongs to a vacuum; -1 if none does.
+    """
+
+    added: Mapping[str, int]
+    removed: Mapping[str, int]
+    start: int
+    vacuumed: int
+
+
+def read_history(table: Location) -> LogHistory:
+    """What the log of a table says, once its damaged entries are mended."""
     log = table.child(LOG)
-    mentioned: set[str] = set()
+    added: dict[str, int] = {}
+    removed: dict[str, int] = {}
+    taken_out: set[str] = set()
+    operations: dict[int, str] = {}
     for name in _names(log):
+        content = log.read(name) or b""
         if ENTRY.fullmatch(name):
-            mentioned.update(paths_of(read_actions(log.read(name) or b""), "add", "remove"))
+            actions = read_actions(content)
+            operation = operations[int(name[:20])] = _about(actions).get("operation", "")
+            if operation == _TAKEN_OUT:
+                taken_out.update(paths_of(actions, "remove"))
         elif CHECKPOINT.fullmatch(name):  # a vacuum may have removed the entries before it
-            actions = pq.read_table(pa.BufferReader(log.read(name) or b""), columns=_PATHS)
-            mentioned.update(paths_of(actions.to_pylist(), "add", "remove"))
+            actions = pq.read_table(pa.BufferReader(content), columns=_PATHS).to_pylist()
+        else:
+            continue
+        for kind, versions in (("add", added), ("remove", removed)):
+            for path in paths_of(actions, kind):
+                versions.setdefault(path, int(name[:20]))
+    for path in taken_out:
+        removed.pop(path, None)
+    vacuums = (number for number, what in operations.items() if what.startswith("VACUUM"))
+    return LogHistory(added, removed, min(operations, default=0), max(vacuums, default=-1))
+
+
+def data_files(table: Location) -> dict[str, float]:
+    """The data files of any version that are there, with the time of their last change."""
     found = table.files.get_file_info(pa_fs.FileSelector("", recursive=True))
-    paths = (info.path for info in found if info.is_file and info.path.endswith(".parquet"))
-    return sorted(p for p in paths if not p.startswith("_") and p not in mentioned)
+    files = (info for info in found if info.is_file and info.path.endswith(".parquet"))
+    return {info.path: info.mtime.timestamp() for info in files if not info.path.startswith("_")}
+
+
+def written_at(table: Location, number: int) -> float | None:
+    """When an entry was written, by the clock of its disk; ``None`` if that is of a later copy.
+
+    Args:
+        table: Location of the table.
+        number: Version of the entry.
+    """
+    log, name = table.child(LOG), entry_name(number)
+    (info,) = log.files.get_file_info([name])
+    written: float = info.mtime.timestamp()
+    said = _about(read_actions(log.read(name) or b"")).get("timestamp") or 1000 * written
+    return written if abs(written - said / 1000) < _CLOCKS else None
+
+
+def _about(actions: list[dict[str, Any]]) -> dict[str, Any]:
+    """What an entry says about its commit; empty if it says nothing."""
+    return next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
 
 
 def _names(log: Location) -> list[str]:
@@ -170,6 +229,6 @@ def _damage(log: Location, number: int) -> str | None:
     read = read_actions(content)
     if len(read) == len(lines):
         return None
-    what = next((one["commitInfo"].get("operation") for one in read if "commitInfo" in one), None)
+    what = _about(read).get("operation")
     known = f", and was a {what}" if what else ""
     return f"the entry is cut or damaged in line {len(read) + 1}{known}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,11 +36,12 @@ from featurestore.tables.delta import Table
 from featurestore.tables.encode.blobs import matrix_blobs
 from featurestore.tables.encode.columns import binary_numbers, list_parts
 from featurestore.tables.encode.parses import decode_parses, unpack_parses
-from featurestore.tables.files import FileReader
+from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import read_content
-from featurestore.tables.schema import FINGERPRINTS, MATRIX_BLOBS, PARSES, VECTORS
+from featurestore.tables.schema import DROPS, FINGERPRINTS, MATRIX_BLOBS, PARSES, PINS, VECTORS
 from featurestore.tables.snapshot import DataFile
-from syntax.errors import InputError, StoreError
+from featurestore.tables.states import STATES, states_tables
+from syntax.errors import InputError, SpecError, StoreError
 from syntax.trees.tree import DependencyTree
 
 _NAMES: Final = ("example_id", "example_key", "seq")
@@ -102,14 +103,14 @@ class Validation:
 def validate_store(
     store: FeatureStore, deep: bool = False, watch: Callable[[int], None] | None = None
 ) -> Validation:
-    """Read every row of every table and check it.
+    """Read every row of every table and check it; names torn, changed and missing files.
 
     Args:
         store: The store.
         deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
             tags and spans against their texts; and look up every fingerprint. Takes about twice as
             long.
-        watch: Called with the number of rows that were checked, after some at a time.
+        watch: Called with the number of parses or examples that were checked, after some at a time.
 
     Raises:
         StoreError: A log cannot be read now.
@@ -122,7 +123,7 @@ def validate_store(
         progress(rows.num_rows)
     compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
-        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *(label_columns(card) if deep else ())]
+        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *label_columns(card)]
         for rows in _row_groups(f"datasets/{card.path}", table, columns, report):
             _check_examples(card, rows, report)
             for row, message in _deep_faults(store, card, rows, compares) if deep else ():
@@ -134,9 +135,10 @@ def validate_store(
             row = rows.slice(at, 1)
             with _reported(report, "fingerprints", row, "fingerprint"):
                 read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
-    for pin in store.pins.all().values():
-        if fault := store.pins.fault(pin):
-            report.add(Problem("pins", pin.name, fault))
+    _check_states(store, report)
+    for _ in _row_groups("drops", store.drops.table, DROPS.schema.names, report):
+        pass  # every row that can be read is sound
+    _check_pins(store, report)
     _look_up(store, report, deep)
     return report
 
@@ -234,6 +236,25 @@ def check_parse(row: pa.Table, report: Validation, deep: bool) -> None:
     report.unpacked += not _is_packed(record, row)
     if deep:
         check_key(record)
+
+
+def _check_states(store: FeatureStore, report: Validation) -> None:
+    for name, table in states_tables(store.root):
+        for rows in _row_groups(name, table, STATES.schema.names, report):
+            for key in rows["example_key"].to_pylist():
+                try:
+                    key_bytes([str(key)])
+                except SpecError as error:
+                    report.add(Problem(name, str(key), str(error)))
+
+
+def _check_pins(store: FeatureStore, report: Validation) -> None:
+    for _ in _row_groups("pins", store.pins.table, PINS.schema.names, report):
+        pass  # what is pinned follows from all rows together
+    with suppress(UnreadableFileError):  # it is a problem already
+        for pin in store.pins.all().values():
+            if fault := store.pins.fault(pin):
+                report.add(Problem("pins", pin.name, fault))
 
 
 @contextmanager

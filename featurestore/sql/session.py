@@ -126,16 +126,15 @@ def _create_views(
     store: FeatureStore,
     needed: Set[str],
 ) -> None:
-    """The views over tables. The keys of parses and examples are only read if these are needed."""
+    """The views over tables. Tables that are not needed are not read."""
     parses = store.parses
-    if "parses" in needed:
-        repeated = "key" if parses.has_repeats() else None
-        # The look for repeats has found the unreadable files.
-        relations.of(parses.table, repeated, parses.unreadable).create_view("parses")
-    else:
-        relations.empty(parses.table).create_view("parses")
-    relations.of(store.drops.table).create_view("drops")
-    relations.of(store.fingerprints.table).create_view("fingerprints")
+    handle = parses.table.open() if "parses" in needed else None
+    repeated = handle is not None and parses.has_repeats(handle.version())
+    # The look for repeats has found the unreadable files.
+    rows = relations.of(parses.table, handle, "key" if repeated else None, parses.unreadable)
+    rows.create_view("parses")
+    for name, table in (("drops", store.drops.table), ("fingerprints", store.fingerprints.table)):
+        relations.of(table, table.open() if name in needed else None).create_view(name)
     datasets = list(_datasets(relations, store)) if "examples" in needed else []
     views.create_examples_view(connection, datasets)
 
@@ -145,8 +144,10 @@ def _datasets(
 ) -> Iterator[tuple[duckdb.DuckDBPyRelation, str, str]]:
     """Rows, name and tokenizer of each dataset."""
     for card, table in store.features.tables():
-        repeated = "split, lang, example_key" if store.features.has_repeats(card) else None
-        yield relations.of(table, repeated), card.name, card.tokenizer
+        handle = table.open()
+        repeated = handle is not None and store.features.has_repeats(card, handle.version())
+        unique_by = "split, lang, example_key" if repeated else None
+        yield relations.of(table, handle, unique_by), card.name, card.tokenizer
 
 
 @cache

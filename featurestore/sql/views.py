@@ -9,6 +9,7 @@ from typing import Final
 
 import duckdb
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
@@ -100,20 +101,25 @@ class TableRelations:
         self._connection = connection
 
     def of(
-        self, table: Table, unique_by: str | None = None, without: Set[str] = frozenset()
+        self,
+        table: Table,
+        handle: DeltaTable | None,
+        unique_by: str | None = None,
+        without: Set[str] = frozenset(),
     ) -> duckdb.DuckDBPyRelation:
-        """The newest version of a table; empty if there is no table.
+        """A version of a table; empty without one.
 
         Args:
             table: The table.
+            handle: A handle at the version.
             unique_by: Key columns of which racing writers left several rows; one of each is shown.
             without: Files to leave out.
         """
-        handle = table.open()
         files = () if handle is None else snapshot_of(handle).files
         paths = [file for file in files if file.path not in without]
         if handle is None or not paths:
-            return self.empty(table)
+            rows = self._connection.from_arrow(table.layout.schema.empty_table())
+            return _shown(table, rows)
         if table.location.is_local:
             # A dataset that got columns by a migration has files without them.
             same = not table.layout.partition_by and format_of(handle) >= table.layout.format
@@ -127,10 +133,6 @@ class TableRelations:
             found = found.project(f'*, {number} as "{_COPY}"').filter(f'"{_COPY}" = 1')
             found = found.project(f'* exclude ("{_COPY}")')
         return found
-
-    def empty(self, table: Table) -> duckdb.DuckDBPyRelation:
-        """The columns of a table without its rows."""
-        return _shown(table, self._connection.from_arrow(table.layout.schema.empty_table()))
 
     def _local(
         self, table: Table, files: Sequence[DataFile], same: bool

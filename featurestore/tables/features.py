@@ -155,16 +155,17 @@ class FeatureTables:
         """The newest version of a dataset."""
         return self._table(card).snapshot().version
 
-    def has_repeats(self, card: DatasetCard) -> bool:
-        """Whether racing writers left an example in several rows of a dataset."""
-        return any(lookup.has_repeats() for lookup in self._part_lookups(card))
+    def has_repeats(self, card: DatasetCard, version: int | None = None) -> bool:
+        """As `KeyLookup.has_repeats`, for the examples of a dataset."""
+        lookups = self._part_lookups(card, version)
+        return any(lookup.has_repeats(version) for lookup in lookups)
 
     def repeats(self, card: DatasetCard) -> int:
         """How many examples of a dataset racing writers left in several rows."""
         return sum(len(lookup.repeated_keys()) for lookup in self._part_lookups(card))
 
-    def _part_lookups(self, card: DatasetCard) -> Iterator[KeyLookup]:
-        for part in sorted({file.part for file in self._table(card).snapshot().files}):
+    def _part_lookups(self, card: DatasetCard, version: int | None = None) -> Iterator[KeyLookup]:
+        for part in sorted({file.part for file in self._table(card).snapshot(version).files}):
             yield self._lookup(card.name, card.folder, *part)
 
     def compact(self) -> None:

@@ -116,14 +116,17 @@ class KeyLookup:
         key_bytes(list(keys))
         return all(map(self._index.lacks, keys))
 
-    def has_repeats(self) -> bool:
-        """Whether racing writers left a key in several rows of the newest version."""
+    def has_repeats(self, version: int | None = None) -> bool:
+        """Whether racing writers left a key in several rows of a version, by default the newest.
+
+        Also true of a version that is not the newest any more: that cannot be told.
+        """
         self.refresh(force=True)
         with self._lock:
             if self._repeats_version != self._version:
                 self._repeats = self._index.has_repeats()
                 self._repeats_version = self._version
-            return self._repeats
+            return self._repeats or version not in (None, self._version)
 
     def repeated_keys(self) -> list[str]:
         """The keys that have several rows in the newest version."""

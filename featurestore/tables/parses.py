@@ -127,9 +127,9 @@ class ParseTable:
         """Files that the last look skipped, because they are damaged or gone."""
         return frozenset(self._lookup.unreadable)
 
-    def has_repeats(self) -> bool:
-        """Whether racing writers left a key in several rows; each of them is as good."""
-        return self._lookup.has_repeats()
+    def has_repeats(self, version: int | None = None) -> bool:
+        """As `KeyLookup.has_repeats`; each of the rows is as good."""
+        return self._lookup.has_repeats(version)
 
     def repeats(self) -> int:
         """How many keys racing writers left in several rows."""

@@ -303,7 +303,7 @@ def test_the_entry_of_a_checkpoint_is_not_missed(filled) -> None:
     assert "its checkpoint says the same" in validate_store(filled).problems[0].message
     report = repair_store(filled, dry_run=False)
     assert [fault.action for fault in report.log] == ["replace"]
-    assert not +report.recovered
+    assert (report.recovered, report.left_out) == ({}, {})
     with open_store(filled.uri) as store:
         assert len(store.dataset("pairs")) == 100
         assert validate_store(store).problem_count == 0

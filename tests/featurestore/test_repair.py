@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 from deltalake import DeltaTable
-from typer.testing import CliRunner
+from deltalake.exceptions import CommitFailedError
+from typer.testing import CliRunner, Result
 
-from featurestore import Drop, FeatureStore, commands, open_store
+from featurestore import Drop, FeatureStore, ParseRecord, commands, open_store
+from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.repair import Repair, repair_store
 from featurestore.maintenance.vacuum import vacuum_store
@@ -36,6 +38,13 @@ def whole(filled: FeatureStore, records) -> FeatureStore:
     for fingerprint, kind in ((PARSER, "parser"), (TOKENIZER, "tokenizer")):
         filled.describe(fingerprint, kind, {"name": "toy"})
     return filled
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    app = typer.Typer()
+    commands.register(app)
+    return lambda *words: CliRunner().invoke(app, ["store", *words])
 
 
 def repaired(store: FeatureStore) -> Repair:
@@ -205,6 +214,114 @@ def test_rows_of_damaged_entries_come_back(
     assert (report.is_sound, report.recovered) == (True, {})
 
 
+def lost_join(store: FeatureStore, table: str, change: Callable[[], object]) -> Path:
+    """The file of a join that lost its race against a change."""
+    handle = DeltaTable(f"{store.uri}/{table}")
+    change()
+    before = set(files_of(store, table))
+    with pytest.raises(CommitFailedError):
+        handle.optimize.compact(target_size=1 << 20)
+    (file,) = set(files_of(store, table)) - before
+    return file
+
+
+def newest_entry(store: FeatureStore, table: str) -> Path:
+    return max(Path(store.uri, table, "_delta_log").glob("*.json"))
+
+
+def append_and_damage(store: FeatureStore, new: list[ParseRecord]) -> None:
+    """Append parses, and empty the entry of that."""
+    store.parses.append(new)
+    clear(newest_entry(store, "parses"))
+
+
+def stored(store: FeatureStore, records: list[ParseRecord]) -> list[str]:
+    with open_store(store.uri) as opened:
+        return list(opened.parses.get_many([record.key for record in records]))
+
+
+def test_a_deletion_holds_although_a_join_that_lost_has_its_text(store, records, run) -> None:
+    for record in records[:6]:
+        store.parses.append([record])
+    lost_join(store, "parses", lambda: delete_parses(store, [records[0].key]))
+    append_and_damage(store, records[6:8])
+    done = run("repair", "--apply", "--store", store.uri).stdout
+    assert "parses  2 rows of damaged entries are there again" in done
+    assert "parses  1 rows stay out: they were deleted, or may have been" in done
+    assert stored(store, records) == [record.key for record in records[1:8]]
+
+
+def test_a_deletion_of_examples_holds_too(whole, handle, records, rows) -> None:
+    table, key = dataset_of(whole), records[0].key
+    lost_join(whole, table, lambda: delete_parses(whole, [key]))
+    using = [row for row in rows if key in row.parse_keys]
+    kept = [row for row in rows if row not in using]
+    new = replace(kept[0], example_id="new", example_key=f"{1:032x}")
+    whole.features.append(handle, [new])
+    clear(newest_entry(whole, table))
+    report = repaired(whole)
+    assert (report.recovered, report.left_out) == ({table: 1}, {table: len(using)})
+    assert has_all(whole, records[1:], [*kept, new])
+
+
+def test_a_deletion_holds_of_what_a_damaged_entry_had_joined(whole, records, rows) -> None:
+    whole.compact()
+    table = dataset_of(whole)
+    joins = [newest_entry(whole, name) for name in ("parses", table)]
+    assert all("OPTIMIZE" in one.read_text() for one in joins)
+    report = delete_parses(whole, [records[0].key])
+    whole.parses.append(records[:1])
+    delete_parses(whole, [records[1].key])
+    for one in joins:
+        clear(one)
+    left_out = repaired(whole).left_out
+    assert left_out["parses"] == 1
+    assert left_out[table] >= report.examples
+    assert stored(whole, records) == [record.key for record in [records[0], *records[2:]]]
+    with open_store(whole.uri) as opened:
+        used = opened.sql("select distinct unnest(parse_keys) from examples").fetchall()
+    assert not {(records[0].key,), (records[1].key,)} & set(used)
+
+
+def test_after_a_killed_vacuum_only_younger_files_come_back(store, records) -> None:
+    for record in records[:6]:
+        store.parses.append([record])
+    copy = lost_join(store, "parses", lambda: delete_parses(store, [records[0].key]))
+    content, times = copy.read_bytes(), copy.stat()
+    store.parses.table.vacuum([], 0, dry_run=False)
+    copy.write_bytes(content)  # the vacuum was killed before it came to this one
+    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
+    append_and_damage(store, records[6:8])
+    report = repaired(store)
+    assert (report.recovered, report.left_out) == ({"parses": 2}, {"parses": 1})
+    assert stored(store, records) == [record.key for record in records[1:8]]
+
+
+@pytest.mark.parametrize("vacuumed", [True, False])
+def test_files_of_a_copy_have_no_age(store, records, vacuumed) -> None:
+    for record in records[:4]:
+        store.parses.append([record])
+    store.compact()
+    if vacuumed:
+        store.parses.table.vacuum([], 0, dry_run=False)
+    append_and_damage(store, records[4:8])
+    for file in Path(store.uri).rglob("*"):
+        os.utime(file, (file.stat().st_mtime + 10_000,) * 2)
+    report = repaired(store)
+    assert (report.recovered, report.left_out) == (
+        ({}, {"parses": 4}) if vacuumed else ({"parses": 4}, {})
+    )
+
+
+def test_a_file_that_was_taken_out_is_no_deletion(whole, records) -> None:
+    for _ in range(2):
+        os.truncate(files_of(whole, "parses")[0], 10)
+        append_and_damage(whole, records[:8])
+        before = stored(whole, records)
+        assert repaired(whole).left_out == {}
+        assert set(stored(whole, records)) >= {*before, *(record.key for record in records[:8])}
+
+
 def torn_checkpoint(log: Path) -> None:
     (file,) = log.glob("*.checkpoint.parquet")
     os.truncate(file, 100)
@@ -255,10 +372,9 @@ def test_errors_of_a_cut_log_have_no_backtrace(whole) -> None:
     assert "clone3" not in str(raised.value)
 
 
-def test_the_command_changes_nothing_without_apply(whole) -> None:
-    app = typer.Typer()
-    commands.register(app)
-    run = lambda *words: CliRunner().invoke(app, ["store", *words, "--store", whole.uri])  # noqa: E731
+def test_the_command_changes_nothing_without_apply(whole, run) -> None:
+    command = run
+    run = lambda *words: command(*words, "--store", whole.uri)  # noqa: E731
     assert (run("repair").exit_code, run("repair").stdout) == (0, "nothing is damaged\n")
     file = files_of(whole, "parses")[0]
     os.truncate(file, 10)
@@ -273,6 +389,9 @@ def test_the_command_changes_nothing_without_apply(whole) -> None:
     assert f"{file.name}  8 rows, 0 can be read" in done.stdout
     assert "parses  8 rows of damaged entries are there again" in done.stdout
     assert "8 parses that examples refer to are not in the store" in done.stdout
+    clear(entry(whole, 2))
+    recovered = run("repair", "--apply", "--json")
+    assert json.loads(recovered.stdout)["recovered"] == {"parses": 8}
     again = run("repair", "--json")
     assert again.exit_code == 0
     assert len(json.loads(again.stdout)["needed"]) == 8

@@ -93,6 +93,21 @@ def test_damage_is_repaired(s3, remote, records) -> None:
         assert validate_store(store).problem_count == 0
 
 
+def test_rows_younger_than_a_vacuum_are_recovered(s3, remote, records) -> None:
+    for record in records[:3]:
+        remote.parses.append([record])
+    remote.compact()
+    assert vacuum_store(remote, older_than_hours=0)[0].files == 3
+    time.sleep(1.1)  # an object store keeps times in seconds
+    remote.parses.append(records[3:6])
+    table = remote.parses.table
+    log = table.location.child(LOG)
+    log.write(entry_name(table.snapshot().version), b"")
+    with open_store(remote.uri, storage_options=s3.options) as store:
+        assert repair_store(store, dry_run=False).recovered == {"parses": 3}
+        assert len(store.parses.get_many([record.key for record in records])) == 6
+
+
 def test_a_store_that_cannot_be_reached_is_named(s3, records) -> None:
     with pytest.raises(StoreError, match="s3://no-such-bucket/store"):
         open_store("s3://no-such-bucket/store", storage_options=s3.options).parses.append(records)

@@ -14,6 +14,7 @@ import pytest
 from featurestore import Drop, open_store
 from featurestore.maintenance.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
+from featurestore.tables.lookup import KeyLookup
 from syntax import DependencyTree
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
@@ -336,6 +337,43 @@ def test_drops_can_be_counted(store) -> None:
     columns = ("pairs", "f" * 32, "train", "en", "job", "id", "", "deadline", "it's too slow")
     store.drops.append([Drop(*columns)])
     assert store.sql("from drops").fetchall() == [columns]
+
+
+@pytest.mark.parametrize("table", ["drops", "fingerprints"])
+def test_a_damaged_table_stops_only_queries_of_it(parsed, table) -> None:
+    parsed.drops.append([Drop("pairs", "f" * 32, "train", "en", "job", "id", "", "deadline", "")])
+    parsed.describe("a" * 32, "parser", {"name": "toy"})
+    for file in Path(parsed.uri, table).glob("*.parquet"):
+        os.truncate(file, 10)
+    with open_store(parsed.uri) as store:
+        assert store.sql("select count(*) from parses").fetchall() == [(40,)]
+        with pytest.raises((StoreError, duckdb.Error)):
+            store.sql(f"from {table}").fetchall()
+
+
+@pytest.mark.parametrize("view", ["parses", "examples"])
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_repeat_that_comes_or_goes_meanwhile_is_shown_once(
+    filled, handle, records, rows, monkeypatch, view, comes
+) -> None:
+    def repeat() -> None:
+        with open_store(filled.uri) as other:
+            other.parses.append(records)
+            other.features.append(handle, rows)
+
+    def compact() -> None:
+        with open_store(filled.uri) as other:
+            other.compact()
+
+    judge = KeyLookup.has_repeats
+    filled.parses.append(records)
+    if comes:
+        monkeypatch.setattr(KeyLookup, "has_repeats", lambda *its: (judge(*its), repeat())[0])
+    else:
+        repeat()
+        monkeypatch.setattr(KeyLookup, "has_repeats", lambda *its: (compact(), judge(*its))[1])
+    count = {"parses": 40, "examples": 100}[view]
+    assert filled.sql(f"select count(*) from {view}").fetchall() == [(count,)]
 
 
 def test_parameters_are_bound(parsed, records) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from featurestore import commands, open_store
+from featurestore import Drop, StatedDataset, WordStates, commands, open_store
 from featurestore.maintenance.inspect import inspect_store
+from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.stats import parse_stats
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.packed import pack_record
 from featurestore.tables.encode.parses import encode_parses
+from featurestore.tables.states import STATES, states_tables
 from syntax.errors import StoreError
+
+from .conftest import PARSER, TOKENIZER
 
 
 @pytest.fixture
@@ -141,6 +146,75 @@ def test_a_pin_of_a_version_that_is_gone_is_a_problem(filled) -> None:
     (problem,) = validate_store(filled).problems
     assert (problem.table, problem.row) == ("pins", "paper")
     assert problem.message.startswith("1 of the 4 files of version 4 of pairs/toy-")
+
+
+@pytest.fixture
+def every_table(filled, records):
+    """A store with rows in each of its tables."""
+    filled.parses.append(records)
+    filled.drops.append(
+        [
+            Drop("pairs", TOKENIZER, "train", "en", "job", f"bad-{n}", "", "example", f"{n}" * 50)
+            for n in range(200)
+        ]
+    )
+    filled.describe(PARSER, "parser", {"name": "toy"})
+    data = filled.dataset("pairs")
+    data.pin("paper")
+    states = StatedDataset(filled, data, {"encoder": "e"}, 2)
+    none = WordStates(np.zeros(2, np.int32), np.zeros((0, 2), np.float16))
+    states.write(states.without_states(), [none] * len(data))
+    return filled
+
+
+def tear(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def zero_pages(file: Path) -> None:
+    content = file.read_bytes()
+    end = len(content) // 2
+    file.write_bytes(content[:4] + bytes(end - 4) + content[end:])
+
+
+@pytest.mark.parametrize("harm", [tear, zero_pages, Path.unlink])
+@pytest.mark.parametrize("table", ["states", "drops", "pins", "fingerprints"])
+def test_damaged_files_of_every_table_are_found(every_table, run, table, harm) -> None:
+    uri = every_table.uri
+    assert run("validate", "--store", uri).exit_code == 0
+    file = next(Path(uri, table).rglob("*.parquet"))
+    harm(file)
+    with open_store(uri) as store:
+        report = validate_store(store)
+        (lost,) = repair_store(store).files
+    (problem,) = report.problems
+    assert (report.unreadable, problem.table, problem.row) == (1, lost.table, lost.path)
+    assert problem.table.split("/")[0] == table
+    shown = run("validate", "--store", uri)
+    assert (shown.exit_code, file.name in shown.stdout) == (1, True)
+
+
+def test_a_damaged_page_of_a_label_is_found(filled, run) -> None:
+    file = next(Path(filled.uri, "datasets").rglob("*.parquet"))
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    (place,) = (
+        column.data_page_offset
+        for column in map(group.column, range(group.num_columns))
+        if column.path_in_schema == "note"
+    )
+    with file.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(b"\xff" * 16)
+    with open_store(filled.uri) as store:
+        (problem,) = validate_store(store).problems
+    assert file.name in problem.row
+
+
+def test_states_without_a_key_are_found(every_table) -> None:
+    ((name, table),) = states_tables(every_table.root)
+    table.append(pa.table([["x"], [[1]], [b"\0\0"]], schema=STATES.schema))
+    (problem,) = validate_store(every_table).problems
+    assert (problem.table, problem.row) == (name, "x")
 
 
 @pytest.mark.parametrize(

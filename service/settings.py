@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from featurestore import DEFAULT_STORE
 from syntax.errors import SpecError
+from syntax.keys import MAX_WORDS
 
 _MIB = 1024 * 1024
 
@@ -246,7 +247,7 @@ class Settings(BaseSettings):
         default=200_000, ge=1, description="Longest text, in Unicode code points."
     )
     max_words_per_sentence: int = Field(
-        default=1_000,
+        default=MAX_WORDS,
         ge=1,
         description="Longest sentence, in words. Parsing time is quadratic: UDPipe takes half a "
         "second for 1,000 words and eight for 4,000; Stanza takes six seconds and more for 1,000.",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from syntax.fingerprint import Fingerprint, fingerprint
+
+MAX_WORDS: Final = 1_000
+"""Words of the longest sentence, where a service sets no other limit."""
 
 
 def parse_key(
@@ -15,6 +18,7 @@ def parse_key(
     text: str | None = None,
     tokens: Sequence[str] | None = None,
     long_sentences: str = "refuse",
+    max_words: int = MAX_WORDS,
 ) -> Fingerprint:
     """Key of the parse of a text, or of tokens.
 
@@ -27,6 +31,7 @@ def parse_key(
         text: The exact text.
         tokens: The tokens instead of the text, in a mode that takes them.
         long_sentences: Treatment of sentences over the limit: ``refuse`` or ``split``.
+        max_words: The limit, which decides where long sentences are split.
     """
     content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
     if tokens is not None:
@@ -35,4 +40,6 @@ def parse_key(
         content["text"] = text
     if long_sentences != "refuse":
         content["long_sentences"] = long_sentences
+        if max_words != MAX_WORDS:
+            content["max_words"] = max_words
     return fingerprint(content)

@@ -21,11 +21,17 @@ from syntax.alignment import segment_features
 from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, LabelError, ParsebankError, StoreError, UnknownKeyError
 from syntax.examples import SpanLabel
-from syntax.keys import parse_key
+from syntax.keys import MAX_WORDS, parse_key
 from syntax.labels import Offsets, check_labels
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
 _GIVEN_TOKENS: Final = frozenset({"pretokenized", "tokens_mwt"})
+
+_MOST_WORDS: Final = 20_000
+"""Limits of words up to which keys are looked for: longer sentences take minutes to parse."""
+
+_LIMITS: Final[dict[int, None]] = {}
+"""Limits that were found, so that each is looked for once."""
 
 
 def check_key(record: ParseRecord) -> None:
@@ -42,12 +48,26 @@ def check_key(record: ParseRecord) -> None:
         if key == record.key:
             return
         first = first or key
-    if first is not None:
+    if first is not None and not _is_split_at_some_limit(record):
         raise InputError(f"the key of its text is {first}; text or key has been changed")
 
 
-def possible_keys(record: ParseRecord) -> Iterator[str]:
-    """The keys that a parse of such a text may have, where the parse shows what it was made of."""
+def _is_split_at_some_limit(record: ParseRecord) -> bool:
+    """Whether a service with another limit of words made the key; parses do not record limits."""
+    for limit in (*_LIMITS, *range(1, _MOST_WORDS)):
+        if record.key in possible_keys(record, limit):
+            _LIMITS[limit] = None
+            return True
+    return False
+
+
+def possible_keys(record: ParseRecord, max_words: int = MAX_WORDS) -> Iterator[str]:
+    """The keys that a parse of such a text may have, where the parse shows what it was made of.
+
+    Args:
+        record: The parse.
+        max_words: Limit of words of the service that made it.
+    """
     parse = record.parse
     text, tokens = None, None
     if record.mode in _TEXT_MODES:
@@ -58,7 +78,7 @@ def possible_keys(record: ParseRecord) -> Iterator[str]:
     else:
         return
     for long in ("refuse", "split"):
-        yield parse_key(record.parser, record.lang, record.mode, text, tokens, long)
+        yield parse_key(record.parser, record.lang, record.mode, text, tokens, long, max_words)
 
 
 def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:

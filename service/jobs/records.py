@@ -10,6 +10,7 @@ from typing import Any, Literal
 from syntax.errors import ParsebankError
 from syntax.examples import DatasetSpec, LabelSpec, LongSentences
 from syntax.fingerprint import Fingerprint, fingerprint
+from syntax.keys import MAX_WORDS
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -26,6 +27,7 @@ class JobRequest:
         parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
         matrices: Whether to store the matrices beside the vectors.
         long_sentences: What becomes of sentences over the limit.
+        max_words: The limit, in words.
         warnings: What the client was told at submission.
         shard: `K/N` if the upload is one shard of an array job.
     """
@@ -37,6 +39,7 @@ class JobRequest:
     tokenizer_fingerprint: Fingerprint
     matrices: bool = True
     long_sentences: LongSentences = "refuse"
+    max_words: int = MAX_WORDS
     warnings: tuple[str, ...] = ()
     shard: str | None = None
 
@@ -53,14 +56,22 @@ class JobRequest:
         Jobs with the same one run in turn, so that the first one's parses serve the others.
         """
         spec = self.dataset
-        parsed = (spec.mode, self.parser_fingerprint, self.long_sentences)
+        parsed = (spec.mode, self.parser_fingerprint, *self._split)
         return fingerprint([spec.name, spec.split, spec.lang, *parsed])
 
     @property
     def item_identity(self) -> tuple[str, ...]:
         """What the key of each of the job's items depends on, apart from the item itself."""
         identity = (self.dataset.mode, self.parser_fingerprint, self.tokenizer_fingerprint)
-        return identity if self.long_sentences == "refuse" else (*identity, self.long_sentences)
+        return (*identity, *self._split)
+
+    @property
+    def _split(self) -> tuple[str, ...]:
+        """What decides where sentences are split."""
+        if self.long_sentences == "refuse":
+            return ()
+        limit = () if self.max_words == MAX_WORDS else (str(self.max_words),)
+        return (self.long_sentences, *limit)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON for the job's row."""

@@ -102,7 +102,7 @@ class TextAnalyser:
         """See `Analyser.key`."""
         item = self._input(segment)
         check_input(item, self._limits)
-        return parse_key(self._identity, self._lang, item)
+        return parse_key(self._identity, self._lang, item, self._limits)
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
         """See `Analyser.analyse`."""
@@ -241,7 +241,7 @@ class Toolbox:
     def analyser(self, request: JobRequest) -> Analyser:
         """The analyser of one job's segments; it loads the parser at the first parse."""
         identity, spec = self._identity(request), request.dataset
-        limits = job_limits(self._settings)
+        limits = Limits(self._settings.max_chars_per_text, request.max_words)
         if spec.mode == "gold":
             return GoldAnalyser(spec.lang, limits)
         return TextAnalyser(
@@ -311,11 +311,6 @@ def dataset_handle(request: JobRequest, tokenizer: LoadedTokenizer) -> DatasetHa
         special_tokens=tokenizer.special_tokens,
         matrices=request.matrices,
     )
-
-
-def job_limits(settings: Settings) -> Limits:
-    """Limits of texts, the same as for interactive routes."""
-    return Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
 
 
 def _same_tokenizer(expected: Fingerprint, tokenizer: LoadedTokenizer) -> None:

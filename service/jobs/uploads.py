@@ -133,6 +133,7 @@ class Receiver:
             tokenizer_fingerprint=tokenizer.fingerprint,
             matrices=spec.matrices,
             long_sentences=spec.long_sentences,
+            max_words=self.settings.max_words_per_sentence,
             shard=spec.shard,
         )
         self.store.features.check(dataset_handle(request, tokenizer))

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 from syntax import Fingerprint, Parse, fingerprint
 from syntax.errors import ParsebankError
 from syntax.examples import LongSentences, ParseMode
+from syntax.keys import MAX_WORDS
 
 Outcome = Parse | ParsebankError
 """What a text comes to: its parse, or its own error."""
@@ -62,11 +63,12 @@ _CHARACTERS_PER_WORD: Final = 8
 class Limits:
     """What a parser accepts.
 
-    Limits are not part of a parser's identity: within them they never change an answer.
+    Limits are not part of a parser's identity: within them they change no answer, except where
+    long sentences are split. The key of a parse says so (`syntax.keys`).
     """
 
     max_chars_per_text: int = 200_000
-    max_words_per_sentence: int = 1_000
+    max_words_per_sentence: int = MAX_WORDS
 
 
 @dataclass(frozen=True)

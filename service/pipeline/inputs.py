@@ -22,7 +22,7 @@ from syntax.examples import TOKEN_MODES
 _FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 
-def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
+def parse_key(parser: ParserIdentity, lang: str, item: ParseInput, limits: Limits) -> str:
     """The key of a parse; all ISO 639 codes of a language give the same key."""
     return keys.parse_key(
         parser.fingerprint,
@@ -31,6 +31,7 @@ def parse_key(parser: ParserIdentity, lang: str, item: ParseInput) -> str:
         item.text,
         item.tokens,
         item.long_sentences,
+        limits.max_words_per_sentence,
     )
 
 

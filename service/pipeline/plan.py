@@ -135,7 +135,7 @@ class Planner:
             check_input(item, self._limits)
         except ParsebankError as error:
             return error
-        return parse_key(parser, lang, item)
+        return parse_key(parser, lang, item, self._limits)
 
 
 def _parses(records: Mapping[str, ParseRecord]) -> dict[str, Parse]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
 
+from featurestore import open_store
+from featurestore.maintenance.validate import validate_store
 from syntax.trees.conllu import parse_conllu
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -113,6 +116,20 @@ async def test_long_sentences_are_refused_or_cut_and_marked(serve: Callable[...,
         first, *others = parse_conllu(text)
         assert "ContinuedSentence" not in (first.words[0].misc or "")
         assert all("ContinuedSentence=Yes" in (one.words[0].misc or "") for one in others)
+
+
+async def test_another_limit_splits_anew(serve: Callable[..., Any], tmp_path: Path) -> None:
+    body = {"text": LONG, "mode": "sentence", "long_sentences": "split"}
+    found = {}
+    for limit in (6, 1000):
+        async with serve(max_words_per_sentence=limit, store=str(tmp_path / "store")) as client:
+            (item,) = await ask(client, **body)
+            found[limit] = (item["cached"], len(item["sentences"]))
+            (again,) = await ask(client, **body)
+            assert again["cached"]
+    assert found == {6: (False, 3), 1000: (False, 1)}
+    with open_store(tmp_path / "store") as store:
+        assert validate_store(store, deep=True).problem_count == 0
 
 
 async def test_a_sentence_within_the_limit_is_the_same_either_way(

@@ -122,8 +122,8 @@ async def test_modes_and_token_borders_are_part_of_the_key(english: Parser) -> N
         ParseInput("raw", text="á"),
         ParseInput("raw", text="a\u0301"),
     ]
-    keys = [parse_key(english.identity, "en", item) for item in inputs]
-    keys.append(parse_key(english.identity, "de", inputs[0]))
+    keys = [parse_key(english.identity, "en", item, Limits()) for item in inputs]
+    keys.append(parse_key(english.identity, "de", inputs[0], Limits()))
     assert len(set(keys)) == len(keys)
     assert all(len(key) == 32 for key in keys)
 

@@ -47,6 +47,11 @@ def test_keys_of_parses_are_those_recorded() -> None:
     assert expanded == "ac2f7a334e4fa7d8a1b1b14cfbdba88c"
     split = parse_key(parser, "de", "sentence", "Ein\nSatz", long_sentences="split")
     assert split == "1e88b099fc327a507832292216f42302"
+    at_five = parse_key(parser, "de", "sentence", "Ein\nSatz", long_sentences="split", max_words=5)
+    assert at_five != split
+    assert parse_key(parser, "en", "raw", "Time flies.", max_words=5) == (
+        "ebff1f9487c9133940f7eecbf891f84a"  # where nothing is split, no limit decides
+    )
 
 
 @given(json_content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 from service.jobs.lines import item_key, numbered_lines, read_item, read_spec
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
+from syntax.keys import MAX_WORDS
+
+from .board import REQUEST
 
 SPEC = {
     "split": "dev",
@@ -233,3 +237,12 @@ def test_a_label_may_be_null_and_is_then_none(kind: str) -> None:
     assert item.labels == {"x": None}
     with pytest.raises(ExampleError, match="give each, null where there is none"):
         read_item(json.dumps({"example": content}), spec)
+
+
+def test_keys_of_examples_depend_on_the_limit_that_splits_sentences() -> None:
+    limits = (6, MAX_WORDS)
+    whole = {replace(REQUEST, max_words=limit).item_identity for limit in limits}
+    split = replace(REQUEST, long_sentences="split")
+    assert whole == {REQUEST.item_identity}
+    assert len({replace(split, max_words=limit).item_identity for limit in limits} | whole) == 3
+    assert len({replace(split, max_words=limit).source for limit in limits}) == 2

@@ -31,7 +31,7 @@ class ModelOptimizer:
         options: Of the recipe.
         training: Options of the run, with this optimizer's in their place.
         optimizer: Of torch; later, as accelerate wraps it.
-        parameters: All that it trains, in the order of the model.
+        parameters: All that it trains, in the order of the model; not those that are frozen.
         rates: Of each group of the optimizer, what its learning rate follows from.
     """
 
@@ -75,19 +75,16 @@ class ModelOptimizer:
         for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = learning_rate(step, total_steps, options, evaluations, epoch_steps)
 
-    def rate(
-        self,
-        step: int,
-        total_steps: int,
-        evaluations: Sequence[Evaluation],
-        epoch_steps: int = 0,
-    ) -> float:
-        """The learning rate of a step, of the parameters that no group has."""
-        return learning_rate(step, total_steps, self.training, evaluations, epoch_steps)
+    @property
+    def rate(self) -> float:
+        """The learning rate of the last step, of the parameters that no group has."""
+        return float(self.optimizer.param_groups[0]["lr"])
 
 
 def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
     """The optimizers of a run. Biases and weights of LayerNorm do not decay, as BERT's.
+
+    Groups with a learning rate of 0 are frozen: their parameters need no gradient from here on.
 
     Raises:
         SpecError: A parameter is trained by two optimizers, or by none; an optimizer or group names
@@ -142,7 +139,7 @@ def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
     of_heads = {*model.head.parameters(), *model.heads.parameters()}
     for part in optimizers:
         called, named = f"optimizers.{part.options.name}", part.options.objectives
-        if not any(weight.requires_grad for weight in part.parameters):
+        if not part.parameters:
             raise SpecError(f"{called} trains no weights: those of its parameters stay as they are")
         if named and not any(map(part.learns, taken)):
             raise SpecError(
@@ -204,8 +201,8 @@ def separate_losses(
 
 
 def learned_by(optimizers: Sequence[ModelOptimizer]) -> list[nn.Parameter]:
-    """The parameters of some optimizers that can change."""
-    return [one for part in optimizers for one in part.parameters if one.requires_grad]
+    """The parameters of some optimizers."""
+    return [one for part in optimizers for one in part.parameters]
 
 
 def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
@@ -247,6 +244,9 @@ def _new_optimizer(
             {"params": [x for x in own if not fixed and x in steady], "weight_decay": 0.0},
         ]
         rates += [of_group, of_group]
+        if group.learning_rate == 0:
+            for one in own:
+                one.requires_grad_(False)
     rate, decay = training.learning_rate, training.weight_decay
     optimizer: torch.optim.Optimizer
     if training.optimizer == "sgd":
@@ -258,7 +258,8 @@ def _new_optimizer(
         optimizer = torch.optim.AdamW(
             groups, lr=rate, betas=(first, second), eps=training.epsilon, weight_decay=decay
         )
-    return ModelOptimizer(options, training, optimizer, list(parameters.values()), rates)
+    learned = [one for one in parameters.values() if one.requires_grad]
+    return ModelOptimizer(options, training, optimizer, learned, rates)
 
 
 def _steady(model: nn.Module) -> Iterator[nn.Parameter]:

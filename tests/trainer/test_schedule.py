@@ -130,6 +130,55 @@ def test_gradients_are_clipped_by_value_or_by_norm(
     assert len(seen) == 2
 
 
+FROZEN = 'optimizers=[{"name": "main", "groups": [{"name": "encoder", "parameters": \
+["encoder"], "learning_rate": 0}]}]'
+
+
+def test_a_group_with_the_rate_0_is_frozen(store, small_recipe, tmp_path) -> None:
+    """Fails where its gradients count in the norm that is clipped, or where it has dropout."""
+    run = Run(small_recipe(FROZEN, "max_steps=2", "clip_norm=0.5"), store, tmp_path, ())
+    model = run.accelerator.unwrap_model(run.model)
+    before = [weight.detach().clone() for weight in model.encoder.parameters()]
+    dropouts = [one for one in model.encoder.modules() if isinstance(one, torch.nn.Dropout)]
+    assert any(one.p for one in dropouts)
+    (part,) = run.optimizers
+    assert set(part.parameters) == set(model.parameters()) - set(model.encoder.parameters())
+    for batches in run.epoch():
+        run.step(batches)
+        assert model.training
+        assert all(one.training for one in model.head.modules())
+        assert not any(one.training for one in model.encoder.modules())
+    assert run.progress.step == 2
+    assert all(map(torch.equal, before, model.encoder.parameters()))
+    run._backward(batches[0], batches[:1])
+    assert all(weight.grad is None for weight in model.encoder.parameters())
+    assert any(weight.grad is not None for weight in part.parameters)
+
+
+def test_a_run_with_a_frozen_group_resumes_to_the_same_losses(
+    store, small_recipe, tmp_path, crash
+) -> None:
+    recipe = small_recipe(FROZEN, "max_steps=6", "checkpoint_every=2", "evaluate_every=3")
+
+    def killer(event: Report | Evaluation) -> None:
+        if event.step >= 5:
+            raise crash
+
+    whole = train(recipe, store, tmp_path / "whole")
+    with pytest.raises(crash):
+        train(recipe, store, tmp_path / "cut", observers=[killer])
+    resumed = train(recipe, store, tmp_path / "cut", resume=True)
+    assert resumed.progress.losses == whole.progress.losses
+
+
+def test_an_optimizer_of_nothing_but_frozen_groups_is_refused(
+    store, small_recipe, tmp_path
+) -> None:
+    everything = FROZEN.replace('["encoder"]', '[".*"]')
+    with pytest.raises(SpecError, match=r"optimizers\.main trains no weights"):
+        Run(small_recipe(everything), store, tmp_path, ())
+
+
 @pytest.mark.parametrize(
     "options",
     [

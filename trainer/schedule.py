@@ -47,10 +47,12 @@ class ModelOptimizer:
 
     def clip(self, accelerator: Any) -> None:
         """Bound its gradients by value and by norm, where that is asked."""
+        # accelerate's two functions for what follows would both divide by the loss scale of fp16.
+        accelerator.unscale_gradients(self.optimizer)
         if self.training.clip_value > 0:
-            accelerator.clip_grad_value_(self.parameters, self.training.clip_value)
+            nn.utils.clip_grad_value_(self.parameters, self.training.clip_value)
         if self.training.clip_norm > 0:
-            accelerator.clip_grad_norm_(self.parameters, self.training.clip_norm)
+            nn.utils.clip_grad_norm_(self.parameters, self.training.clip_norm)
 
     @torch.no_grad()
     def clamp(self, step: int) -> None:

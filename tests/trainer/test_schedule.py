@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from accelerate import Accelerator
 
 from syntax.errors import SpecError
+from trainer.accelerator import new_accelerator
 from trainer.loop import Run, train
 from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation, Report
@@ -177,6 +179,33 @@ def test_an_optimizer_of_nothing_but_frozen_groups_is_refused(
     everything = FROZEN.replace('["encoder"]', '[".*"]')
     with pytest.raises(SpecError, match=r"optimizers\.main trains no weights"):
         Run(small_recipe(everything), store, tmp_path, ())
+
+
+def test_scaled_gradients_are_clipped_by_value_and_by_norm(
+    store, small_recipe, tmp_path, monkeypatch, forget_accelerate
+) -> None:
+    """Without a GPU accelerate scales no losses, so the scaler of a GPU's fp16 is put in."""
+
+    def scaling(recipe: Recipe) -> Accelerator:
+        found = new_accelerator(recipe)
+        found.native_amp, found.scaler = True, torch.amp.GradScaler("cpu")
+        return found
+
+    monkeypatch.setattr("trainer.loop.new_accelerator", scaling)
+    forget_accelerate()
+    made = small_recipe("precision=fp16", "clip_value=0.001", "clip_norm=0.002", "max_steps=1")
+    run = Run(made, store, tmp_path, ())
+    (part,), seen = run.optimizers, []
+    step = part.optimizer.step
+
+    def noted() -> None:
+        seen.append(torch.cat([x.grad.flatten() for x in part.parameters if x.grad is not None]))
+        step()
+
+    part.optimizer.step = noted
+    run.step(next(run.epoch()))
+    assert float(seen[0].abs().max()) <= 0.001
+    assert float(seen[0].norm()) == pytest.approx(0.002, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ class Run:
         devs: The data that streams with a task are scored on; models are selected on the main one.
         optimizers: One or several; each parameter of the model belongs to one.
         progress: Position and history.
-        epoch_steps, total_steps: Optimizer steps that the main stream feeds in one pass over its
-            data, after the delay, and all planned.
+        epoch_steps, warmup_steps, total_steps: Optimizer steps that the main stream feeds in one
+            pass over its data, after the delay; all of the warm-up in passes; and all planned.
     """
 
     def __init__(
@@ -148,14 +148,14 @@ class Run:
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
         self.progress = Progress(tie_metric=self.training.restart_metric)
-        self._restarts = Restarts(self.training)
-        self._losses, self._examples = Losses(), 0
+        self._restarts, self._losses, self._examples = Restarts(self.training), Losses(), 0
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
             for name, source in self.sources.items()
         }
         self._resumed: dict[str, Any] = {}
-        self.epoch_steps, self.total_steps = planned_steps(self.streams[MAIN], self.recipe)
+        planned = planned_steps(self.streams[MAIN], self.recipe)
+        self.epoch_steps, self.warmup_steps, self.total_steps = planned
 
     @property
     def data(self) -> Source:
@@ -221,7 +221,7 @@ class Run:
             self._frozen.eval()
             self.accelerator.unwrap_model(self.model).encoder.at_step(step)
             for part in self.optimizers:
-                part.set_rates(step, self.total_steps, self.progress.evaluations, self.epoch_steps)
+                part.set_rates(step, self.total_steps, self.progress.evaluations, self.warmup_steps)
             outputs: dict[str, list[Any]] = {}
             for batch in batches:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))

@@ -71,11 +71,11 @@ class ModelOptimizer:
         step: int,
         total_steps: int,
         evaluations: Sequence[Evaluation],
-        epoch_steps: int = 0,
+        warmup_epoch_steps: int = 0,
     ) -> None:
         """Give each group its learning rate of a step; arguments as of `learning_rate`."""
         for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = learning_rate(step, total_steps, options, evaluations, epoch_steps)
+            group["lr"] = learning_rate(step, total_steps, options, evaluations, warmup_epoch_steps)
 
     @property
     def rate(self) -> float:
@@ -323,7 +323,7 @@ def learning_rate(
     total_steps: int,
     training: TrainingOptions,
     evaluations: Sequence[Evaluation] = (),
-    epoch_steps: int = 0,
+    warmup_epoch_steps: int = 0,
 ) -> float:
     """Of one step (0-based): a linear rise over the warm-up, then what the schedule says.
 
@@ -332,7 +332,7 @@ def learning_rate(
         total_steps: Steps planned.
         training: Rate, warm-up and schedule.
         evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
-        epoch_steps: Steps of a pass over the data, for a warm-up in passes.
+        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`).
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
@@ -347,7 +347,7 @@ def learning_rate(
     warmup = max(
         training.warmup_steps,
         int(training.warmup_share * total_steps),
-        training.warmup_epochs * epoch_steps,
+        warmup_epoch_steps,
     )
     if step < warmup:
         return training.learning_rate * step / warmup

@@ -46,7 +46,8 @@ class TrainingOptions:
         max_restarts: The run ends with this restart.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
         warmup_share: The same as a share of all steps.
-        warmup_epochs: The same in passes over the data; the largest of the three counts.
+        warmup_epochs: The same in passes over the main stream, from the first one on; steps of
+            other streams count, too. The largest of the three counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         clip_value: Largest absolute value of each of its elements, before the norm; likewise.
         share_exponent: The streams that take steps of their own, the main one among them, have

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
+from trainer.loop import train
 from trainer.options import TrainingOptions
 from trainer.progress import Evaluation, Progress
 from trainer.restarts import Restarts, restarts
@@ -63,6 +64,12 @@ def test_the_watched_metric_breaks_ties() -> None:
     assert restarts(tied, options(restart_after=1, restart_metric="uas")) == [3]
     assert Progress("uas", evaluations=tied).best is tied[1]
     assert Progress(evaluations=tied).best is tied[0]
+
+
+def test_a_watched_metric_that_is_no_score_is_refused(store, small_recipe, tmp_path) -> None:
+    recipe = small_recipe("restart_metric=acuracy", "max_steps=2", "evaluate_every=1")
+    with pytest.raises(UnknownNameError, match=r"restart_metric.* 'acuracy'.*accuracy"):
+        train(recipe, store, tmp_path)
 
 
 def test_the_time_to_wait_doubles() -> None:

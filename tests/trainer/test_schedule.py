@@ -208,6 +208,12 @@ def test_scaled_gradients_are_clipped_by_value_and_by_norm(
     assert float(seen[0].norm()) == pytest.approx(0.002, rel=1e-3)
 
 
+def test_buckets_of_a_bounded_number_of_positions_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"training\.buckets .* training\.batch_tokens"):
+        TrainingOptions(buckets=(5, 9), batch_tokens=64)
+    assert TrainingOptions(buckets=(5, 9)).batch_tokens is None
+
+
 @pytest.mark.parametrize(
     "options",
     [

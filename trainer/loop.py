@@ -28,6 +28,7 @@ from trainer.checkpoint import (
 from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
+from trainer.models.frozen import frozen_modules
 from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report, outcomes_of
 from trainer.restarts import Restarts
@@ -127,8 +128,8 @@ class Run:
         devs: The data that streams with a task are scored on; models are selected on the main one.
         optimizers: One or several; each parameter of the model belongs to one.
         progress: Position and history.
-        epoch_steps, total_steps: Optimizer steps that the main stream feeds in one pass over its
-            data, after the delay, and all planned.
+        epoch_steps, warmup_steps, total_steps: Optimizer steps that the main stream feeds in one
+            pass over its data, after the delay; all of the warm-up in passes; and all planned.
     """
 
     def __init__(
@@ -147,14 +148,14 @@ class Run:
         self.devs = open_devs(store, self.recipe, self.sources)
         self.model, self.optimizers = self._prepared()
         self.progress = Progress(tie_metric=self.training.restart_metric)
-        self._restarts = Restarts(self.training)
-        self._losses, self._examples = Losses(), 0
+        self._restarts, self._losses, self._examples = Restarts(self.training), Losses(), 0
         self.streams = {
             name: TrainingStream(name, source, self.recipe.of_stream(name), self.accelerator)
             for name, source in self.sources.items()
         }
         self._resumed: dict[str, Any] = {}
-        self.epoch_steps, self.total_steps = planned_steps(self.streams[MAIN], self.recipe)
+        planned = planned_steps(self.streams[MAIN], self.recipe)
+        self.epoch_steps, self.warmup_steps, self.total_steps = planned
 
     @property
     def data(self) -> Source:
@@ -217,9 +218,10 @@ class Run:
         step = self.progress.step
         with self._timed():
             self.model.train()
+            self._frozen.eval()
             self.accelerator.unwrap_model(self.model).encoder.at_step(step)
             for part in self.optimizers:
-                part.set_rates(step, self.total_steps, self.progress.evaluations, self.epoch_steps)
+                part.set_rates(step, self.total_steps, self.progress.evaluations, self.warmup_steps)
             outputs: dict[str, list[Any]] = {}
             for batch in batches:
                 outputs.setdefault(batch.stream, []).append(self._backward(batch, batches))
@@ -252,9 +254,7 @@ class Run:
                 step=progress.step,
                 total_steps=self.total_steps,
                 losses=means,
-                learning_rate=self.optimizers[0].rate(
-                    progress.step - 1, self.total_steps, progress.evaluations, self.epoch_steps
-                ),
+                learning_rate=self.optimizers[0].rate,
                 examples=progress.examples,
                 seconds=progress.seconds,
                 waited=progress.waited,
@@ -275,8 +275,7 @@ class Run:
         content = found[MAIN].to_json()
         if len(found) > 1:
             content["streams"] = {name: of.to_json() for name, of in found.items() if name != MAIN}
-        headline = found[MAIN].headline
-        evaluation = Evaluation(self.progress.step, self.task.metric, headline, content)
+        evaluation = Evaluation(self.progress.step, self.task.metric, found[MAIN].headline, content)
         self.progress.evaluations.append(evaluation)
         if self.progress.kept(self.training.keep) is evaluation:
             self._save_model()
@@ -333,6 +332,7 @@ class Run:
             model.compile(dynamic=True)
         optimizers = new_optimizers(model, self.recipe)
         check_trained(model, optimizers)
+        self._frozen = frozen_modules(model)
         # From here on only dropout draws, and processes must not draw alike.
         set_seed(self.training.seed + self.accelerator.process_index)
         model, *wrapped = self.accelerator.prepare(model, *(part.optimizer for part in optimizers))
@@ -369,7 +369,7 @@ class Run:
             objectives = self.recipe.of_stream(batch.stream).objectives
             for part, loss in separate_losses(self.optimizers, output, objectives):
                 if any(part is x for x in taking) and loss.requires_grad:
-                    own = learned_by([part])
+                    own = part.parameters
                     self.accelerator.backward(loss / count, inputs=own, retain_graph=True)
             if last:
                 exchange_gradients(self.optimizers, self.accelerator)

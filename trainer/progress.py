@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from syntax.registry import unknown_name
 from trainer.masking import POSITIONS
 from trainer.options import MAIN
 from trainer.outcomes import counted_outcomes
@@ -63,6 +64,18 @@ class Evaluation:
     headline: float
     scores: dict[str, Any]
 
+    def score(self, metric: str) -> float:
+        """One of the scores of the main stream.
+
+        Raises:
+            UnknownNameError: There is no number of this name; the error lists those there are.
+        """
+        value = self.scores.get(metric)
+        if not isinstance(value, int | float):
+            known = [name for name, of in self.scores.items() if isinstance(of, int | float)]
+            raise unknown_name("score of dev (training.restart_metric)", metric, known)
+        return value
+
 
 Observer: TypeAlias = Callable[[Report | Evaluation], None]
 """Told of reports and evaluations as they happen, on the main process."""
@@ -71,7 +84,7 @@ Observer: TypeAlias = Callable[[Report | Evaluation], None]
 def height(evaluation: Evaluation, tie_metric: str | None) -> tuple[float, float]:
     """What evaluations are compared by: the headline, NaN the lowest, then another score."""
     headline = evaluation.headline
-    tie = 0.0 if tie_metric is None else evaluation.scores[tie_metric]
+    tie = 0.0 if tie_metric is None else evaluation.score(tie_metric)
     return -math.inf if math.isnan(headline) else headline, tie
 
 

@@ -7,7 +7,7 @@ restarts follows from its evaluations alone, so that a resumed run restarts at t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from accelerate.utils import extract_model_from_parallel
 from torch import nn
@@ -47,10 +47,10 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
 
 def _drop(best: Evaluation, now: Evaluation, training: TrainingOptions) -> float:
     """How far the watched metric is below that of the best evaluation."""
-    if training.restart_metric is None:
+    watched = training.restart_metric
+    if watched is None:
         return best.headline - now.headline
-    before, after = (one.scores[training.restart_metric] for one in (best, now))
-    return cast(float, before - after)
+    return best.score(watched) - now.score(watched)
 
 
 class Restarts:

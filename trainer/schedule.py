@@ -31,7 +31,7 @@ class ModelOptimizer:
         options: Of the recipe.
         training: Options of the run, with this optimizer's in their place.
         optimizer: Of torch; later, as accelerate wraps it.
-        parameters: All that it trains, in the order of the model.
+        parameters: All that it trains, in the order of the model; not those that are frozen.
         rates: Of each group of the optimizer, what its learning rate follows from.
     """
 
@@ -47,10 +47,12 @@ class ModelOptimizer:
 
     def clip(self, accelerator: Any) -> None:
         """Bound its gradients by value and by norm, where that is asked."""
+        # accelerate's two functions for what follows would both divide by the loss scale of fp16.
+        accelerator.unscale_gradients(self.optimizer)
         if self.training.clip_value > 0:
-            accelerator.clip_grad_value_(self.parameters, self.training.clip_value)
+            nn.utils.clip_grad_value_(self.parameters, self.training.clip_value)
         if self.training.clip_norm > 0:
-            accelerator.clip_grad_norm_(self.parameters, self.training.clip_norm)
+            nn.utils.clip_grad_norm_(self.parameters, self.training.clip_norm)
 
     @torch.no_grad()
     def clamp(self, step: int) -> None:
@@ -69,25 +71,22 @@ class ModelOptimizer:
         step: int,
         total_steps: int,
         evaluations: Sequence[Evaluation],
-        epoch_steps: int = 0,
+        warmup_epoch_steps: int = 0,
     ) -> None:
         """Give each group its learning rate of a step; arguments as of `learning_rate`."""
         for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = learning_rate(step, total_steps, options, evaluations, epoch_steps)
+            group["lr"] = learning_rate(step, total_steps, options, evaluations, warmup_epoch_steps)
 
-    def rate(
-        self,
-        step: int,
-        total_steps: int,
-        evaluations: Sequence[Evaluation],
-        epoch_steps: int = 0,
-    ) -> float:
-        """The learning rate of a step, of the parameters that no group has."""
-        return learning_rate(step, total_steps, self.training, evaluations, epoch_steps)
+    @property
+    def rate(self) -> float:
+        """The learning rate of the last step, of the parameters that no group has."""
+        return float(self.optimizer.param_groups[0]["lr"])
 
 
 def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
     """The optimizers of a run. Biases and weights of LayerNorm do not decay, as BERT's.
+
+    Groups with a learning rate of 0 are frozen: their parameters need no gradient from here on.
 
     Raises:
         SpecError: A parameter is trained by two optimizers, or by none; an optimizer or group names
@@ -142,7 +141,7 @@ def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
     of_heads = {*model.head.parameters(), *model.heads.parameters()}
     for part in optimizers:
         called, named = f"optimizers.{part.options.name}", part.options.objectives
-        if not any(weight.requires_grad for weight in part.parameters):
+        if not part.parameters:
             raise SpecError(f"{called} trains no weights: those of its parameters stay as they are")
         if named and not any(map(part.learns, taken)):
             raise SpecError(
@@ -204,8 +203,8 @@ def separate_losses(
 
 
 def learned_by(optimizers: Sequence[ModelOptimizer]) -> list[nn.Parameter]:
-    """The parameters of some optimizers that can change."""
-    return [one for part in optimizers for one in part.parameters if one.requires_grad]
+    """The parameters of some optimizers."""
+    return [one for part in optimizers for one in part.parameters]
 
 
 def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
@@ -247,6 +246,9 @@ def _new_optimizer(
             {"params": [x for x in own if not fixed and x in steady], "weight_decay": 0.0},
         ]
         rates += [of_group, of_group]
+        if group.learning_rate == 0:
+            for one in own:
+                one.requires_grad_(False)
     rate, decay = training.learning_rate, training.weight_decay
     optimizer: torch.optim.Optimizer
     if training.optimizer == "sgd":
@@ -258,7 +260,8 @@ def _new_optimizer(
         optimizer = torch.optim.AdamW(
             groups, lr=rate, betas=(first, second), eps=training.epsilon, weight_decay=decay
         )
-    return ModelOptimizer(options, training, optimizer, list(parameters.values()), rates)
+    learned = [one for one in parameters.values() if one.requires_grad]
+    return ModelOptimizer(options, training, optimizer, learned, rates)
 
 
 def _steady(model: nn.Module) -> Iterator[nn.Parameter]:
@@ -320,7 +323,7 @@ def learning_rate(
     total_steps: int,
     training: TrainingOptions,
     evaluations: Sequence[Evaluation] = (),
-    epoch_steps: int = 0,
+    warmup_epoch_steps: int = 0,
 ) -> float:
     """Of one step (0-based): a linear rise over the warm-up, then what the schedule says.
 
@@ -329,7 +332,7 @@ def learning_rate(
         total_steps: Steps planned.
         training: Rate, warm-up and schedule.
         evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
-        epoch_steps: Steps of a pass over the data, for a warm-up in passes.
+        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`).
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
@@ -344,7 +347,7 @@ def learning_rate(
     warmup = max(
         training.warmup_steps,
         int(training.warmup_share * total_steps),
-        training.warmup_epochs * epoch_steps,
+        warmup_epoch_steps,
     )
     if step < warmup:
         return training.learning_rate * step / warmup

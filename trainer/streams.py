@@ -255,17 +255,26 @@ class TrainingStream:
         self.stream.load_state_dict(state["position"])
 
 
-def planned_steps(main: TrainingStream, recipe: Recipe) -> tuple[int, int]:
-    """Steps that the main stream feeds in one pass after the delay, and all steps of a run.
+def planned_steps(main: TrainingStream, recipe: Recipe) -> tuple[int, int, int]:
+    """How many steps a pass, the warm-up in passes, and a run have.
 
     Args:
         main: The main stream at its beginning, where it is left.
         recipe: Of the run.
+
+    Returns:
+        Steps that the main stream feeds in one pass after the delay; all steps up to the end of the
+        first ``warmup_epochs`` passes, those of the delay and of other streams among them; and all
+        steps of the run.
     """
     training, passes = recipe.training, []
     for epoch in dict.fromkeys((training.delay, 0)):
         main.begin(epoch)
         passes.append(-(-len(main.stream) // training.accumulation))
-    delay = min(training.delay, training.epochs)
-    own, delayed = passes[0] * (training.epochs - delay), passes[-1] * delay
-    return passes[0], training.max_steps or steps_with(recipe, own, delayed)
+
+    def steps_of(epochs: int) -> int:
+        delay = min(training.delay, epochs)
+        return steps_with(recipe, passes[0] * (epochs - delay), passes[-1] * delay)
+
+    total = training.max_steps or steps_of(training.epochs)
+    return passes[0], steps_of(training.warmup_epochs), total

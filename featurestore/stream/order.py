@@ -75,7 +75,8 @@ class OrderPolicy:
         Option(
             "Instead of a pass over the examples: the most words, ROOT included, of the sentences "
             "of each bucket. An epoch is one batch more than fit into the data; each is drawn from "
-            "a bucket that is chosen by its size. Longer sentences are in none."
+            "a bucket that is chosen by its size. Longer sentences are in none. Not together with "
+            "`batch_tokens`."
         ),
     ] = ()
 
@@ -83,6 +84,11 @@ class OrderPolicy:
         check_options(self)
         if list(self.buckets) != sorted(set(self.buckets)):
             raise SpecError(f"buckets is {self.buckets}; give rising numbers of words")
+        if self.buckets and self.batch_tokens is not None:
+            raise SpecError(
+                "buckets draws batches of batch_size examples, and batch_tokens bounds positions "
+                "instead; leave out one of them"
+            )
 
 
 class EpochOrder:

@@ -404,5 +404,7 @@ def test_every_short_sentence_is_drawn_about_as_often_and_longer_ones_never() ->
 def test_buckets_rise_and_hold_something() -> None:
     with pytest.raises(SpecError, match="rising"):
         OrderPolicy(buckets=(5, 5))
+    with pytest.raises(SpecError, match="leave out one of them"):
+        OrderPolicy(buckets=(5, 9), batch_tokens=50)
     with pytest.raises(SpecError, match="no sentence has at most 5 words"):
         drawn_order(np.array([9]), OrderPolicy(buckets=(5,)))

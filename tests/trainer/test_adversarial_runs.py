@@ -126,6 +126,13 @@ def test_the_critic_of_a_wgan_is_clamped_with_the_generators_step(store, tmp_pat
 DELAY = ("delay=2", "delay_batch_size=6", "epochs=4", "max_steps=null", "schedule=constant")
 
 
+@pytest.mark.parametrize(("passes", "steps"), [(0, 0), (1, 2), (2, 4), (3, 8)])
+def test_a_warm_up_in_passes_begins_with_the_delay(store, tmp_path, passes, steps) -> None:
+    """12 sentences: 2 passes in batches of 6, then 2 in batches of 3."""
+    run = Run(made(*DELAY, f"warmup_epochs={passes}"), store, tmp_path, ())
+    assert run.warmup_steps == steps
+
+
 def test_the_delay_is_plain_parsing_in_larger_batches(store, tmp_path) -> None:
     seen: list[Report] = []
     recipe = made(*DELAY, n_critic=2)

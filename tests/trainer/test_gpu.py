@@ -46,6 +46,7 @@ def test_a_run_learns_on_the_gpu(
             "objectives.tree_depth.weight=0.05",
             "data.max_length=200",
             "log_every=20",
+            "clip_value=1",
         ),
         *(f"precision={precision}", f"matrices={matrices}"),
     )

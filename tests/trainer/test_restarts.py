@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
+from trainer.loop import train
 from trainer.options import TrainingOptions
 from trainer.progress import Evaluation, Progress
 from trainer.restarts import Restarts, restarts
@@ -65,6 +66,12 @@ def test_the_watched_metric_breaks_ties() -> None:
     assert Progress(evaluations=tied).best is tied[0]
 
 
+def test_a_watched_metric_that_is_no_score_is_refused(store, small_recipe, tmp_path) -> None:
+    recipe = small_recipe("restart_metric=acuracy", "max_steps=2", "evaluate_every=1")
+    with pytest.raises(UnknownNameError, match=r"restart_metric.* 'acuracy'.*accuracy"):
+        train(recipe, store, tmp_path)
+
+
 def test_the_time_to_wait_doubles() -> None:
     """Fails where it stays 1: the third restart would be at evaluation 6."""
     given = options(restart_after=1, restart_double=2)
@@ -78,10 +85,10 @@ def test_a_score_that_falls_by_more_than_five_points_restarts_at_once() -> None:
 def test_each_restart_lowers_the_rate_after_a_warm_up_in_passes() -> None:
     given = options(restart_after=1, warmup_epochs=2)
     none = evaluations(0.5)
-    rates = [learning_rate(step, 100, given, none, 4) for step in range(10)]
+    rates = [learning_rate(step, 100, given, none, 8) for step in range(10)]
     assert rates == [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0]
-    assert learning_rate(50, 100, given, evaluations(0.5, 0.4), 4) == 0.75
-    assert learning_rate(50, 100, given, evaluations(*[0.5] * 5), 4) == 0.75**2
+    assert learning_rate(50, 100, given, evaluations(0.5, 0.4), 8) == 0.75
+    assert learning_rate(50, 100, given, evaluations(*[0.5] * 5), 8) == 0.75**2
 
 
 def test_a_restart_brings_the_best_weights_back_and_forgets_the_moments() -> None:

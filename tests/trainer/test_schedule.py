@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from accelerate import Accelerator
 
 from syntax.errors import SpecError
+from trainer.accelerator import new_accelerator
 from trainer.loop import Run, train
 from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation, Report
@@ -128,6 +130,88 @@ def test_gradients_are_clipped_by_value_or_by_norm(
         else:
             assert float(gradient.abs().max()) > 0.01
     assert len(seen) == 2
+
+
+FROZEN = 'optimizers=[{"name": "main", "groups": [{"name": "encoder", "parameters": \
+["encoder"], "learning_rate": 0}]}]'
+
+
+def test_a_group_with_the_rate_0_is_frozen(store, small_recipe, tmp_path) -> None:
+    """Fails where its gradients count in the norm that is clipped, or where it has dropout."""
+    run = Run(small_recipe(FROZEN, "max_steps=2", "clip_norm=0.5"), store, tmp_path, ())
+    model = run.accelerator.unwrap_model(run.model)
+    before = [weight.detach().clone() for weight in model.encoder.parameters()]
+    dropouts = [one for one in model.encoder.modules() if isinstance(one, torch.nn.Dropout)]
+    assert any(one.p for one in dropouts)
+    (part,) = run.optimizers
+    assert set(part.parameters) == set(model.parameters()) - set(model.encoder.parameters())
+    for batches in run.epoch():
+        run.step(batches)
+        assert model.training
+        assert all(one.training for one in model.head.modules())
+        assert not any(one.training for one in model.encoder.modules())
+    assert run.progress.step == 2
+    assert all(map(torch.equal, before, model.encoder.parameters()))
+    run._backward(batches[0], batches[:1])
+    assert all(weight.grad is None for weight in model.encoder.parameters())
+    assert any(weight.grad is not None for weight in part.parameters)
+
+
+def test_a_run_with_a_frozen_group_resumes_to_the_same_losses(
+    store, small_recipe, tmp_path, crash
+) -> None:
+    recipe = small_recipe(FROZEN, "max_steps=6", "checkpoint_every=2", "evaluate_every=3")
+
+    def killer(event: Report | Evaluation) -> None:
+        if event.step >= 5:
+            raise crash
+
+    whole = train(recipe, store, tmp_path / "whole")
+    with pytest.raises(crash):
+        train(recipe, store, tmp_path / "cut", observers=[killer])
+    resumed = train(recipe, store, tmp_path / "cut", resume=True)
+    assert resumed.progress.losses == whole.progress.losses
+
+
+def test_an_optimizer_of_nothing_but_frozen_groups_is_refused(
+    store, small_recipe, tmp_path
+) -> None:
+    everything = FROZEN.replace('["encoder"]', '[".*"]')
+    with pytest.raises(SpecError, match=r"optimizers\.main trains no weights"):
+        Run(small_recipe(everything), store, tmp_path, ())
+
+
+def test_scaled_gradients_are_clipped_by_value_and_by_norm(
+    store, small_recipe, tmp_path, monkeypatch, forget_accelerate
+) -> None:
+    """Without a GPU accelerate scales no losses, so the scaler of a GPU's fp16 is put in."""
+
+    def scaling(recipe: Recipe) -> Accelerator:
+        found = new_accelerator(recipe)
+        found.native_amp, found.scaler = True, torch.amp.GradScaler("cpu")
+        return found
+
+    monkeypatch.setattr("trainer.loop.new_accelerator", scaling)
+    forget_accelerate()
+    made = small_recipe("precision=fp16", "clip_value=0.001", "clip_norm=0.002", "max_steps=1")
+    run = Run(made, store, tmp_path, ())
+    (part,), seen = run.optimizers, []
+    step = part.optimizer.step
+
+    def noted() -> None:
+        seen.append(torch.cat([x.grad.flatten() for x in part.parameters if x.grad is not None]))
+        step()
+
+    part.optimizer.step = noted
+    run.step(next(run.epoch()))
+    assert float(seen[0].abs().max()) <= 0.001
+    assert float(seen[0].norm()) == pytest.approx(0.002, rel=1e-3)
+
+
+def test_buckets_of_a_bounded_number_of_positions_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"training\.buckets .* training\.batch_tokens"):
+        TrainingOptions(buckets=(5, 9), batch_tokens=64)
+    assert TrainingOptions(buckets=(5, 9)).batch_tokens is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from featurestore import open_store
 from syntax.errors import SpecError, UnknownNameError
 from tests.trainer.everything import recipe_for, two_streams
-from trainer.loop import Run, train
+from trainer.loop import Run, start, train
 from trainer.options import MAIN, DataOptions, Recipe, StreamOptions, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.progress import Evaluation, Report
@@ -65,6 +65,24 @@ def test_a_run_of_epochs_ends_with_the_last_batch_of_the_main_stream() -> None:
     fed = [feeding(recipe, step) == (MAIN,) for step in range(steps)]
     assert (sum(fed), fed[-1]) == (30, True)
     assert steps_with(shared_by(), 30) == 30
+
+
+def test_a_warm_up_of_a_pass_counts_the_steps_of_other_streams(everything, tmp_path) -> None:
+    """Fails where it has only as many steps as the main stream feeds."""
+    apart = ("streams.tags.share=0.6", "max_steps=null", "epochs=2", "schedule=constant")
+    recipe = two_streams(*apart, "warmup_epochs=1", "warmup_steps=0", "warmup_share=0")
+    run, rates = start(recipe, everything, tmp_path), []
+    while not run.finished:
+        for batches in run.epoch():
+            run.step(batches)
+            rates.append(run.optimizers[0].rate)
+    rising = [rate < run.training.learning_rate for rate in rates]
+    steps = rising.index(False)
+    assert not any(rising[steps:])
+    fed = [MAIN in feeding(run.recipe, step) for step in range(len(rates))]
+    assert sum(fed) == 2 * run.epoch_steps
+    assert sum(fed[:steps]) == run.epoch_steps < steps
+    assert fed[steps - 1]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ class GroupOptions:
     Attributes:
         name: Name of the group in settings.
         parameters: As in `OptimizerOptions`.
-        learning_rate: Learning rate of these parameters; by default the optimizer's.
+        learning_rate: Learning rate of these parameters; by default the optimizer's. At 0 they are
+            frozen: they have no gradients, and modules that hold only such parameters no dropout.
         weight_decay: Weight decay of all these parameters, biases and LayerNorm included; by
             default as for the optimizer's other parameters.
     """
@@ -48,7 +49,7 @@ class OptimizerOptions:
             without the objectives that other optimizers name.
         every: Its parameters change in the first of each ``every`` steps; gradients of the other
             steps are dropped.
-        groups: Parameters with their own learning rate or decay.
+        groups: Parameters with their own learning rate or decay; with the rate 0 they are frozen.
         clamp: Largest absolute value of its parameters, to which they are cut after a step, as the
             critic's in WGAN; left out, they are not cut.
         clamp_every: They are cut in the first of each so many steps.

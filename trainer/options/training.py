@@ -27,7 +27,7 @@ class TrainingOptions:
         epochs: Passes over the training data, unless ``max_steps`` is set.
         buckets: The most words, ROOT included, of the sentences of each bucket. Where there are
             some, the batches of an epoch are drawn from them (`featurestore.stream.order`), and
-            longer sentences are not trained on.
+            longer sentences are not trained on. Not together with ``batch_tokens``.
         max_steps: Optimizer steps, however many passes they take.
         optimizer: ``adamw``, ``rmsprop``, or plain ``sgd``, which has no epsilon.
         learning_rate, epsilon, weight_decay: Settings of the optimizer.
@@ -46,7 +46,8 @@ class TrainingOptions:
         max_restarts: The run ends with this restart.
         warmup_steps: Steps over which the learning rate rises, before the schedule begins.
         warmup_share: The same as a share of all steps.
-        warmup_epochs: The same in passes over the data; the largest of the three counts.
+        warmup_epochs: The same in passes over the main stream, from the first one on; steps of
+            other streams count, too. The largest of the three counts.
         clip_norm: Largest norm of the gradient; 0 leaves it alone.
         clip_value: Largest absolute value of each of its elements, before the norm; likewise.
         share_exponent: The streams that take steps of their own, the main one among them, have
@@ -138,11 +139,20 @@ class TrainingOptions:
         if self.share_exponent is not None:
             check_range("training.share_exponent", self.share_exponent, 0)
         check_range("training.seed", self.seed, 0, LARGEST_SEED)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise SpecError(
+                f"training.betas is {self.betas}; it must be two numbers from 0 and below 1"
+            )
+        self._check_together()
+
+    def _check_together(self) -> None:
         if self.schedule == "restarts" and self.keep != "best":
             raise SpecError(
                 "training.schedule=restarts goes back to the best weights; set training.keep=best"
             )
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+        if self.buckets and self.batch_tokens is not None:
             raise SpecError(
-                f"training.betas is {self.betas}; it must be two numbers from 0 and below 1"
+                "training.buckets draws batches of training.batch_size examples, and "
+                "training.batch_tokens bounds positions instead; leave out training.batch_tokens, "
+                "or set training.buckets=[] before it"
             )

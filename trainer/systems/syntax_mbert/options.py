@@ -31,7 +31,7 @@ class SyntaxBertOptions(ModelOptions):
         syntax_heads: Heads of a layer that syntax biases, the first ones.
         syntax_layers: Layers that it biases, 0-based; all when left out.
         gat_from: Folder of a run of ``syntax_gat.v1``, whose graph encoder is taken.
-        freeze_gat: Whether its weights stay as they are.
+        freeze_gat: Whether its weights stay as they are; it has no dropout then.
     """
 
     name: str = "syntax_bert.v1"

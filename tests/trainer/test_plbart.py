@@ -22,7 +22,7 @@ from syntax.fingerprint import fingerprint
 from trainer.loop import train
 from trainer.nn.bart import NormedBartConfig, NormedBartEncoder, bart_decoder
 from trainer.nn.target import target_tokenizer
-from trainer.options import PlbartOptions, Recipe
+from trainer.options import PlbartOptions, Recipe, StreamOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.streams import feeding
@@ -252,16 +252,37 @@ def test_a_text_of_another_language_is_begun_with_its_token(texts, folder, tmp_p
     for row, length in enumerate(batch.lengths_B.tolist()):
         ends = batch.input_ids_BL[row, length - 2 : length].tolist()
         assert ends == [target.end, target.language("python")]
-    assert run.model.encoder.decoder.config.bos_token_id == target.language("en")
-    heard = []
-    run.model.encoder.decoder.register_forward_pre_hook(lambda _, given: heard.append(given[0]))
-    run.model.train()(batch)
-    assert (heard[-1][:, 0] == target.language("en")).all()
+    assert set(first_ids(run, batch)) == {target.language("en")}
 
 
-def taken(run):
-    run.streams["main"].begin(0)
-    return run.streams["main"].take(1)
+def test_each_stream_begins_texts_with_the_token_of_its_own_language(
+    texts, folder, tmp_path
+) -> None:
+    recipe = small("plbart-generation", "max_steps=1")
+    other = StreamOptions("other", recipe.data, replace(recipe.task, language="python"))
+    run = train(replace(recipe, streams=(other,)), texts, tmp_path)
+    for stream, language in (("main", "en"), ("other", "python")):
+        (batch,) = taken(run, stream)
+        assert set(first_ids(run, batch)) == {target_tokenizer(folder).language(language)}
+
+
+def first_ids(run, batch) -> list[int]:
+    """What the decoder reads first: in training, in the loss of an evaluation, in the search."""
+    heard: list[list[int]] = []
+
+    def hear(_, given, options) -> None:
+        heard.append((given[0] if given else options["input_ids"])[:, 0].tolist())
+
+    handle = run.model.encoder.decoder.register_forward_pre_hook(hear, with_kwargs=True)
+    for training in (True, False):
+        run.model.train(training)(batch)
+    handle.remove()
+    return sum(heard[:3], [])  # later ones are of pieces behind the first
+
+
+def taken(run, stream: str = "main"):
+    run.streams[stream].begin(0)
+    return run.streams[stream].take(1)
 
 
 def test_the_decoders_last_state_is_classified(texts, tmp_path) -> None:

@@ -114,7 +114,7 @@ def test_a_cache_gives_what_is_computed_again(config, source) -> None:
         output = decoder(ids[:, at : at + 1], *source, past_key_values=cache, use_cache=True)
         parts.append(output.logits)
     assert (torch.cat(parts, 1) - decoder(ids, *source).logits).abs().max() < 1e-4
-    searches = (Search(4, longest=12, cache=cache) for cache in (True, False))
+    searches = (Search(START, END, PAD, 4, longest=12, cache=cache) for cache in (True, False))
     assert torch.equal(*(generate(decoder, *source, one) for one in searches))
 
 
@@ -148,7 +148,7 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses(config, source, penalty) -
     decoder, (states, mask) = decoder_of(config, 5), source
     with torch.no_grad():  # ends are likely enough to compete
         decoder.decoder.embed_tokens.weight.mul_(0.3)
-    search = Search(beam=150, length_penalty=penalty, longest=4, stop="exact")
+    search = Search(START, END, PAD, 150, penalty, 4, stop="exact")
     found = generate(decoder, states, mask, search)
     for row in range(2):
         one = slice(row, row + 1)
@@ -164,7 +164,7 @@ def test_a_beam_of_one_is_greedy(config, source) -> None:
     for _ in range(8):
         best = decoder(ids, *source).logits[:, -1].argmax(-1, keepdim=True)
         ids = torch.cat([ids, best], 1)
-    found = generate(decoder, *source, Search(1, longest=8))
+    found = generate(decoder, *source, Search(START, END, PAD, 1, longest=8))
     for ours, expected in zip(found.tolist(), ids[:, 1:].tolist(), strict=True):
         length = expected.index(END) + 1 if END in expected else len(expected)
         assert ours[:length] == expected[:length]

@@ -20,6 +20,9 @@ class Search:
     """How translations are sought.
 
     Attributes:
+        start: Id before the first piece.
+        end: Id that ends a hypothesis.
+        pad: Id behind the end.
         beam: Hypotheses kept; 1 is greedy decoding.
         length_penalty: A hypothesis of T pieces, the end among them, has the sum of its
             log-probabilities divided by ``T ** length_penalty``.
@@ -29,6 +32,9 @@ class Search:
         cache: Whether keys and values of earlier pieces are kept, or computed again.
     """
 
+    start: int
+    end: int
+    pad: int
     beam: int = 5
     length_penalty: float = 0.6
     longest: int = 256
@@ -50,8 +56,8 @@ def generate(
         mask_BL: True on real positions of the source.
         search: How.
     """
-    config, untyped = decoder.config, cast(Any, decoder)  # transformers types it by a protocol
-    start_B1 = torch.full((len(states_BLD), 1), config.bos_token_id, device=states_BLD.device)
+    untyped = cast(Any, decoder)  # transformers types it by a protocol
+    start_B1 = torch.full((len(states_BLD), 1), search.start, device=states_BLD.device)
     several = search.beam > 1
     told = GenerationConfig(
         max_new_tokens=search.longest,
@@ -60,9 +66,9 @@ def generate(
         early_stopping=("never" if search.stop == "exact" else False) if several else None,
         do_sample=False,
         use_cache=search.cache,
-        bos_token_id=config.bos_token_id,
-        eos_token_id=config.eos_token_id,
-        pad_token_id=config.pad_token_id,
+        bos_token_id=search.start,
+        eos_token_id=search.end,
+        pad_token_id=search.pad,
     )
     cache = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())}
     found = untyped.generate(

@@ -248,8 +248,6 @@ class TranslationHead(Head):
         """Take the decoder of the model; or, where they are to be one, the source's embeddings."""
         if encoder.own_decoder is not None:
             self._models = (encoder.own_decoder,)  # in a tuple: the encoder saves it
-            ids = {"bos_token_id": self.options.start, "eos_token_id": self.options.end}
-            encoder.own_decoder.config.update({**ids, "pad_token_id": self.options.pad})
         elif self.options.tie == "all":
             stock = encoder.stock
             assert stock is not None
@@ -294,7 +292,9 @@ class TranslationHead(Head):
             return HeadOutput({}, loss)
         positions = int(self.writer.config.max_position_embeddings)
         longest = min(states_BLD.shape[1] + FURTHER, positions)
-        search = Search(self.options.beam, self.options.length_penalty, longest)
+        options = self.options
+        ids = (options.start, options.end, options.pad)
+        search = Search(*ids, options.beam, options.length_penalty, longest)
         found_BT = generate(self.writer, states_BLD, batch.attention_mask_BL, search)
         return HeadOutput({self.options.label: found_BT}, loss)
 

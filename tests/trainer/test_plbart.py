@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 import pytest
 import torch
@@ -12,17 +12,18 @@ from transformers.models.plbart.modeling_plbart import PLBartModel
 
 from clients.bpe import BpeOptions, train_bpe
 from clients.wordpiece import save_tokenizer
-from featurestore import DatasetHandle, ExampleRow, open_store
+from featurestore import DatasetHandle, ExampleRow, ParsedDataset, open_store
 from service.parsers import Limits, ParseInput
 from service.tokenizers import load_tokenizer
 from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
+from trainer.data import open_source
 from trainer.loop import train
 from trainer.nn.bart import NormedBartConfig, NormedBartEncoder, bart_decoder
 from trainer.nn.target import target_tokenizer
-from trainer.options import PlbartOptions, Recipe, StreamOptions
+from trainer.options import PlbartOptions, Recipe, StreamOptions, UposTaggingOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.streams import feeding
@@ -266,6 +267,15 @@ def test_each_stream_begins_texts_with_the_token_of_its_own_language(
         assert set(first_ids(run, batch)) == {target_tokenizer(folder).language(language)}
 
 
+def test_a_source_beside_parses_keeps_the_token_of_its_language(texts, folder) -> None:
+    recipe = small("plbart-generation", "batch_tokens=256")
+    recipe = replace(recipe, objectives=(UposTaggingOptions(),))
+    data = open_source(texts, recipe, "train", "en", labelled=True).dataset
+    assert isinstance(data, ParsedDataset)
+    assert data.special_tokens.suffix[-1] == target_tokenizer(folder).language("python")
+    assert data.other_lengths is not None
+
+
 def first_ids(run, batch) -> list[int]:
     """What the decoder reads first: in training, in the loss of an evaluation, in the search."""
     heard: list[list[int]] = []
@@ -277,7 +287,7 @@ def first_ids(run, batch) -> list[int]:
     for training in (True, False):
         run.model.train(training)(batch)
     handle.remove()
-    return sum(heard[:3], [])  # later ones are of pieces behind the first
+    return [*chain(*heard[:3])]  # later ones are of pieces behind the first
 
 
 def taken(run, stream: str = "main"):

@@ -148,13 +148,49 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses(config, source, penalty) -
     decoder, (states, mask) = decoder_of(config, 5), source
     with torch.no_grad():  # ends are likely enough to compete
         decoder.decoder.embed_tokens.weight.mul_(0.3)
-    search = Search(START, END, PAD, 150, penalty, 4, stop="exact")
+    search = Search(START, END, PAD, 150, penalty, longest=4, stop="exact")
     found = generate(decoder, states, mask, search)
     for row in range(2):
         one = slice(row, row + 1)
         expected = best_of_all(decoder, states[one], mask[one], 4, penalty)
         assert found[row].tolist()[: len(expected)] == expected
         assert set(found[row].tolist()[len(expected) :]) <= {PAD}
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+@torch.no_grad()
+def test_each_source_has_its_own_limit(config, source, penalty) -> None:
+    """The best of all hypotheses of 5 pieces at most, and of 3 beside them."""
+    decoder, (states, mask) = decoder_of(config, 5), source
+    with torch.no_grad():  # ends are rare
+        decoder.decoder.embed_tokens.weight.mul_(0.3)
+        decoder.decoder.embed_tokens.weight[END] = -0.3
+    search = Search(START, END, PAD, 700, penalty, further=-1, stop="exact")
+    found = generate(decoder, states, mask, search).tolist()
+    for row, longest in enumerate((5, 3)):
+        one = slice(row, row + 1)
+        expected = best_of_all(decoder, states[one], mask[one], longest, penalty)
+        assert len(expected) == longest or not penalty  # without one, short ones are better
+        assert found[row][: len(expected)] == expected
+        assert set(found[row][len(expected) :]) <= {PAD, END}
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("cache", [True, False])
+@torch.no_grad()
+def test_a_hypothesis_is_as_long_alone_as_beside_a_longer_source(
+    config, source, beam, cache
+) -> None:
+    decoder, (states, mask) = decoder_of(config, 12), source
+    decoder.decoder.embed_tokens.weight[END] = -9.0  # none ends by itself
+    search = Search(START, END, PAD, beam, further=5, cache=cache)
+    both = generate(decoder, states, mask, search)
+    assert both.shape == (2, 11)
+    alone = generate(decoder, states[1:, :4], mask[1:, :4], search)
+    assert alone.shape == (1, 9)
+    assert both[1, :9].tolist() == alone[0].tolist()
+    assert set(both[1, 9:].tolist()) <= {PAD, END}
+    assert END not in alone
 
 
 @torch.no_grad()

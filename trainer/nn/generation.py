@@ -5,12 +5,18 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces, ``D
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    StoppingCriteriaList,
+)
 
 from trainer.nn.transformer import GeneratingDecoder
 
@@ -26,7 +32,9 @@ class Search:
         beam: Hypotheses kept; 1 is greedy decoding.
         length_penalty: A hypothesis of T pieces, the end among them, has the sum of its
             log-probabilities divided by ``T ** length_penalty``.
-        longest: Most pieces of a hypothesis, the end among them.
+        further: Pieces that a hypothesis, its end among them, may have beyond those of its source
+            (Vaswani et al. 2017).
+        longest: Most pieces of any hypothesis, the end among them.
         stop: When a search ends. ``best``: once no hypothesis that goes on could be better if it
             ended now; ``exact``: once none could be better whenever it ended.
         cache: Whether keys and values of earlier pieces are kept, or computed again.
@@ -37,6 +45,7 @@ class Search:
     pad: int
     beam: int = 5
     length_penalty: float = 0.6
+    further: int = 50
     longest: int = 256
     stop: Literal["best", "exact"] = "best"
     cache: bool = True
@@ -48,7 +57,8 @@ def generate(
 ) -> Tensor:
     """The best hypothesis of each example, without the start. *Shape:* (B, T), int64.
 
-    After the end a row has padding.
+    After its end a row has padding, or the end again. It depends on no other row, its length
+    neither.
 
     Args:
         decoder: The decoder.
@@ -60,7 +70,7 @@ def generate(
     start_B1 = torch.full((len(states_BLD), 1), search.start, device=states_BLD.device)
     several = search.beam > 1
     told = GenerationConfig(
-        max_new_tokens=search.longest,
+        max_new_tokens=min(mask_BL.shape[1] + search.further, search.longest),
         num_beams=search.beam,
         length_penalty=search.length_penalty if several else None,
         early_stopping=("never" if search.stop == "exact" else False) if several else None,
@@ -74,9 +84,20 @@ def generate(
     found = untyped.generate(
         start_B1,
         generation_config=told,
+        stopping_criteria=StoppingCriteriaList([_at_limit(mask_BL.sum(1) + search.further)]),
         encoder_hidden_states=states_BLD,
         encoder_attention_mask=mask_BL,
         **(cache if search.cache else {}),
     )
     ids_BT: Tensor = found[:, 1:]
     return ids_BT
+
+
+def _at_limit(longest_B: Tensor) -> Callable[..., Tensor]:
+    """Tells of hypotheses, as many of each example, which of them have all pieces they may."""
+
+    def ends(ids_NT: Tensor, _scores: Any, **_: Any) -> Tensor:
+        longest_N = longest_B.repeat_interleave(len(ids_NT) // len(longest_B))
+        return ids_NT.shape[1] - 1 >= longest_N
+
+    return ends

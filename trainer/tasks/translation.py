@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
 
-FURTHER: int = 50
-"""Pieces that a translation may have beyond those of its source (Vaswani et al. 2017)."""
-
 
 @dataclass(frozen=True, slots=True)
 class TranslationOptions(TaskOptions):
@@ -290,11 +287,9 @@ class TranslationHead(Head):
         loss = None if gold_BT is None else self._loss(states_BLD, gold_BT, batch)
         if self.training:
             return HeadOutput({}, loss)
-        positions = int(self.writer.config.max_position_embeddings)
-        longest = min(states_BLD.shape[1] + FURTHER, positions)
-        options = self.options
+        options, positions = self.options, int(self.writer.config.max_position_embeddings)
         ids = (options.start, options.end, options.pad)
-        search = Search(*ids, options.beam, options.length_penalty, longest)
+        search = Search(*ids, options.beam, options.length_penalty, longest=positions)
         found_BT = generate(self.writer, states_BLD, batch.attention_mask_BL, search)
         return HeadOutput({self.options.label: found_BT}, loss)
 

@@ -57,8 +57,7 @@ def generate(
 ) -> Tensor:
     """The best hypothesis of each example, without the start. *Shape:* (B, T), int64.
 
-    After its end a row has padding, or the end again. It depends on no other row, its length
-    neither.
+    After its end a row has padding, or the end again. No row depends on the others.
 
     Args:
         decoder: The decoder.
@@ -94,7 +93,7 @@ def generate(
 
 
 def _at_limit(longest_B: Tensor) -> Callable[..., Tensor]:
-    """Tells of hypotheses, as many of each example, which of them have all pieces they may."""
+    """A criterion of hypotheses, as many of each example: whether they have all pieces they may."""
 
     def ends(ids_NT: Tensor, _scores: Any, **_: Any) -> Tensor:
         longest_N = longest_B.repeat_interleave(len(ids_NT) // len(longest_B))

@@ -58,6 +58,10 @@ class StreamedDataset(ABC):
             tokens: Read the dataset's own tokens, too; only with ``offsets``.
         """
 
+    def _kept_in_copies(self) -> dict[str, Any]:
+        """Attributes that may have been set after a dataset was made; for ``__reduce__``."""
+        return {"card": self.card, "other_lengths": self.other_lengths}
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -52,8 +52,8 @@ class ParsedDataset(FeatureDataset):
         self._data = data
         self._values: dict[tuple[str, bool], tuple[str, ...]] = {}
 
-    def __reduce__(self) -> tuple[type[ParsedDataset], tuple[Any, ...]]:
-        return ParsedDataset, (self._store, self._data)
+    def __reduce__(self) -> tuple[type[ParsedDataset], tuple[Any, ...], dict[str, Any]]:
+        return ParsedDataset, (self._store, self._data), self._kept_in_copies()
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:

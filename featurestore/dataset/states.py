@@ -48,9 +48,10 @@ class StatedDataset(FeatureDataset):
         self.states_content = {**content, "width": width}
         self.states = StatesTable(store.root, data.card, fingerprint(self.states_content), width)
 
-    def __reduce__(self) -> tuple[type[StatedDataset], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[StatedDataset], tuple[Any, ...], dict[str, Any]]:
         data = FeatureDataset(self._store, self.card, self.version, self.rows, self.reader)
-        return StatedDataset, (self._store, data, self.states_content, self.states.width)
+        made_of = (self._store, data, self.states_content, self.states.width)
+        return StatedDataset, made_of, self._kept_in_copies()
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from featurestore import (
     FeatureMixture,
     FeatureStore,
     OrderPolicy,
+    ParsedDataset,
     StatedDataset,
     WordStates,
     open_store,
@@ -76,6 +79,25 @@ def test_pickled_dataset_keeps_its_states(filled, data) -> None:
     for batch, expected in zip(other.stream(**OPTIONS), stated.stream(**OPTIONS), strict=True):
         for one, two in zip(batch["word_states"], expected["word_states"], strict=True):
             np.testing.assert_equal(one.states, two.states)
+
+
+@pytest.mark.parametrize("copy_of", [copied, copy.copy])
+def test_copies_keep_tokens_and_lengths_that_were_set(filled, data, copy_of) -> None:
+    """A copy of a copy, too: tokens are set on the first one, lengths on the second."""
+    special = replace(data.special_tokens, suffix=(*data.special_tokens.suffix, 9))
+    lengths = np.arange(len(data)) % 50
+    stated = StatedDataset(filled, data, {"encoder": "e"}, 2)
+    for there in (data, ParsedDataset(filled, data), stated):
+        first = copy_of(there)
+        first.card = replace(first.card, special_tokens=special)
+        second = copy_of(first)
+        second.other_lengths = lengths
+        found = copy_of(second)
+        assert type(found) is type(there)
+        assert found.special_tokens == special
+        np.testing.assert_equal(found.other_lengths, lengths)
+        assert there.special_tokens != special
+        assert there.other_lengths is None
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])

@@ -325,13 +325,17 @@ def test_a_parser_learns_its_training_trees(store, run) -> None:
     assert dog.predicted == [[2, "det"], [3, "nsubj"], [0, "root"]]
 
 
-def test_what_is_cut_counts_as_wrong(store, run) -> None:
+@pytest.mark.parametrize("longest", [6, 2])
+def test_what_is_cut_counts_as_wrong(store, run, longest) -> None:
     trained = load_run(run).on(store)
-    short = replace(trained, recipe=with_settings(trained.recipe, ["max_length=6"]))
-    scores = ask(short, open_language(store, short, "train", "en")).scores
+    short = replace(trained, recipe=with_settings(trained.recipe, [f"max_length={longest}"]))
+    answers = ask(short, open_language(store, short, "train", "en"))
+    scores = answers.scores
     assert scores.words == 25
     assert scores.cut_words > 0
     assert scores.uas <= 1 - scores.cut_words / scores.words
+    assert scores.upos <= 1 - scores.cut_words / scores.words
+    assert sum(one.shares["upos"][1] for one in answers.predictions) == scores.words
 
 
 @pytest.mark.parametrize("windows", ["stride=3", "stride=1", "level=sentence"])

@@ -49,7 +49,9 @@ def pairs(gold: Sentence, system: Sentence) -> list[ParsedWord]:
 @settings(max_examples=100, deadline=None)
 def test_attachment_is_that_of_the_shared_task(treebank) -> None:
     expected = evaluate((gold for gold, _ in treebank), (system for _, system in treebank))
-    scores = attachment_scores([attachment_shares(pairs(*one)) for one in treebank], 0.0)
+    scores = attachment_scores(
+        [attachment_shares(pairs(*one), tagged=True) for one in treebank], 0.0
+    )
     assert 100 * scores.uas == pytest.approx(expected["UAS"].f1)
     assert 100 * scores.las == pytest.approx(expected["LAS"].f1)
     assert 100 * scores.upos == pytest.approx(expected["UPOS"].f1)
@@ -92,6 +94,16 @@ def test_subtypes_and_cuts_can_only_lower_scores(pair) -> None:
     worse = attachment_scores([attachment_shares(cut)], 0.0)
     assert worse.words == scores.words
     assert worse.uas <= scores.uas
+
+
+def test_an_example_without_any_tag_is_wrong_for_a_tagger() -> None:
+    words = (
+        ParsedWord(-1, -1, "root", "root", "NOUN", "NOUN"),
+        ParsedWord(-1, -2, "root", None, "NOUN", None),  # truncation cut it
+    )
+    shares = [attachment_shares([word], tagged=True) for word in words]
+    assert [one["upos"] for one in shares] == [(1, 1), (0, 1)]
+    assert attachment_scores(shares, 0.0).upos == 0.5
 
 
 def test_a_model_without_tags_has_no_score_of_them() -> None:

@@ -93,6 +93,20 @@ def test_characters_tell_the_last_states_of_both_directions() -> None:
     assert not part(torch.zeros_like(chars)).any()
 
 
+@pytest.mark.parametrize("learns", [True, False])
+def test_characters_tell_the_same_in_mixed_precision(learns) -> None:
+    """On a CPU, torch's LSTM gives bf16 for words that are all equally long."""
+    torch.manual_seed(0)
+    part, chars = CharLstm(5, 8), torch.tensor([[[2, 3, 2], [0, 0, 0]], [[4, 5, 6], [2, 2, 2]]])
+    with torch.set_grad_enabled(learns):
+        expected = part(chars)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = part(chars)
+    assert found.dtype == torch.float32
+    assert torch.allclose(found, expected, atol=0.01)
+    assert not torch.equal(found, expected)
+
+
 def test_characters_need_an_even_width() -> None:
     with pytest.raises(SpecError, match="char_width is 5"):
         ParserOptions(**SMALL, char_width=5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 import pytest
 import torch
@@ -12,17 +12,18 @@ from transformers.models.plbart.modeling_plbart import PLBartModel
 
 from clients.bpe import BpeOptions, train_bpe
 from clients.wordpiece import save_tokenizer
-from featurestore import DatasetHandle, ExampleRow, open_store
+from featurestore import DatasetHandle, ExampleRow, ParsedDataset, open_store
 from service.parsers import Limits, ParseInput
 from service.tokenizers import load_tokenizer
 from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
+from trainer.data import open_source
 from trainer.loop import train
 from trainer.nn.bart import NormedBartConfig, NormedBartEncoder, bart_decoder
 from trainer.nn.target import target_tokenizer
-from trainer.options import PlbartOptions, Recipe
+from trainer.options import PlbartOptions, Recipe, StreamOptions, UposTaggingOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.streams import feeding
@@ -252,16 +253,46 @@ def test_a_text_of_another_language_is_begun_with_its_token(texts, folder, tmp_p
     for row, length in enumerate(batch.lengths_B.tolist()):
         ends = batch.input_ids_BL[row, length - 2 : length].tolist()
         assert ends == [target.end, target.language("python")]
-    assert run.model.encoder.decoder.config.bos_token_id == target.language("en")
-    heard = []
-    run.model.encoder.decoder.register_forward_pre_hook(lambda _, given: heard.append(given[0]))
-    run.model.train()(batch)
-    assert (heard[-1][:, 0] == target.language("en")).all()
+    assert set(first_ids(run, batch)) == {target.language("en")}
 
 
-def taken(run):
-    run.streams["main"].begin(0)
-    return run.streams["main"].take(1)
+def test_each_stream_begins_texts_with_the_token_of_its_own_language(
+    texts, folder, tmp_path
+) -> None:
+    recipe = small("plbart-generation", "max_steps=1")
+    other = StreamOptions("other", recipe.data, replace(recipe.task, language="python"))
+    run = train(replace(recipe, streams=(other,)), texts, tmp_path)
+    for stream, language in (("main", "en"), ("other", "python")):
+        (batch,) = taken(run, stream)
+        assert set(first_ids(run, batch)) == {target_tokenizer(folder).language(language)}
+
+
+def test_a_source_beside_parses_keeps_the_token_of_its_language(texts, folder) -> None:
+    recipe = small("plbart-generation", "batch_tokens=256")
+    recipe = replace(recipe, objectives=(UposTaggingOptions(),))
+    data = open_source(texts, recipe, "train", "en", labelled=True).dataset
+    assert isinstance(data, ParsedDataset)
+    assert data.special_tokens.suffix[-1] == target_tokenizer(folder).language("python")
+    assert data.other_lengths is not None
+
+
+def first_ids(run, batch) -> list[int]:
+    """What the decoder reads first: in training, in the loss of an evaluation, in the search."""
+    heard: list[list[int]] = []
+
+    def hear(_, given, options) -> None:
+        heard.append((given[0] if given else options["input_ids"])[:, 0].tolist())
+
+    handle = run.model.encoder.decoder.register_forward_pre_hook(hear, with_kwargs=True)
+    for training in (True, False):
+        run.model.train(training)(batch)
+    handle.remove()
+    return [*chain(*heard[:3])]  # later ones are of pieces behind the first
+
+
+def taken(run, stream: str = "main"):
+    run.streams[stream].begin(0)
+    return run.streams[stream].take(1)
 
 
 def test_the_decoders_last_state_is_classified(texts, tmp_path) -> None:

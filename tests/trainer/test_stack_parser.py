@@ -94,6 +94,26 @@ def test_the_loss_is_four_means_over_steps() -> None:
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@torch.no_grad()
+def test_mixed_precision_stays_near_full_precision(precision) -> None:
+    steps, real = steps_of(*HEADS), torch.ones(2, 5, dtype=torch.bool)
+    real[0, 4:] = False
+    model, own = parser(), states()
+
+    def found() -> tuple[float, list[int]]:
+        summary_BD = model.mean(own, real)
+        heads, _ = model.parse(own[1], summary_BD[1], beam=5, ordered=True)
+        return float(model.loss(own, summary_BD, real, steps)), heads
+
+    loss, heads = found()
+    with torch.autocast("cpu", dtype=precision):
+        assert model.arcs(own[..., :5], own[..., :5]).dtype == torch.float32
+        mixed = found()
+    assert mixed == (pytest.approx(loss, rel=0.01), heads)
+    assert mixed[0] != loss
+
+
 @torch.no_grad()
 def test_masks_are_the_same_at_all_steps() -> None:
     """With inputs and states dropped altogether, all steps of a sentence have the same input."""

@@ -114,7 +114,7 @@ def test_a_cache_gives_what_is_computed_again(config, source) -> None:
         output = decoder(ids[:, at : at + 1], *source, past_key_values=cache, use_cache=True)
         parts.append(output.logits)
     assert (torch.cat(parts, 1) - decoder(ids, *source).logits).abs().max() < 1e-4
-    searches = (Search(4, longest=12, cache=cache) for cache in (True, False))
+    searches = (Search(START, END, PAD, 4, longest=12, cache=cache) for cache in (True, False))
     assert torch.equal(*(generate(decoder, *source, one) for one in searches))
 
 
@@ -148,13 +148,49 @@ def test_a_wide_beam_finds_the_best_of_all_hypotheses(config, source, penalty) -
     decoder, (states, mask) = decoder_of(config, 5), source
     with torch.no_grad():  # ends are likely enough to compete
         decoder.decoder.embed_tokens.weight.mul_(0.3)
-    search = Search(beam=150, length_penalty=penalty, longest=4, stop="exact")
+    search = Search(START, END, PAD, 150, penalty, longest=4, stop="exact")
     found = generate(decoder, states, mask, search)
     for row in range(2):
         one = slice(row, row + 1)
         expected = best_of_all(decoder, states[one], mask[one], 4, penalty)
         assert found[row].tolist()[: len(expected)] == expected
         assert set(found[row].tolist()[len(expected) :]) <= {PAD}
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+@torch.no_grad()
+def test_each_source_has_its_own_limit(config, source, penalty) -> None:
+    """The best of all hypotheses of 5 pieces at most, and of 3 beside them."""
+    decoder, (states, mask) = decoder_of(config, 5), source
+    with torch.no_grad():  # ends are rare
+        decoder.decoder.embed_tokens.weight.mul_(0.3)
+        decoder.decoder.embed_tokens.weight[END] = -0.3
+    search = Search(START, END, PAD, 700, penalty, further=-1, stop="exact")
+    found = generate(decoder, states, mask, search).tolist()
+    for row, longest in enumerate((5, 3)):
+        one = slice(row, row + 1)
+        expected = best_of_all(decoder, states[one], mask[one], longest, penalty)
+        assert len(expected) == longest or not penalty  # without one, short ones are better
+        assert found[row][: len(expected)] == expected
+        assert set(found[row][len(expected) :]) <= {PAD, END}
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("cache", [True, False])
+@torch.no_grad()
+def test_a_hypothesis_is_as_long_alone_as_beside_a_longer_source(
+    config, source, beam, cache
+) -> None:
+    decoder, (states, mask) = decoder_of(config, 12), source
+    decoder.decoder.embed_tokens.weight[END] = -9.0  # none ends by itself
+    search = Search(START, END, PAD, beam, further=5, cache=cache)
+    both = generate(decoder, states, mask, search)
+    assert both.shape == (2, 11)
+    alone = generate(decoder, states[1:, :4], mask[1:, :4], search)
+    assert alone.shape == (1, 9)
+    assert both[1, :9].tolist() == alone[0].tolist()
+    assert set(both[1, 9:].tolist()) <= {PAD, END}
+    assert END not in alone
 
 
 @torch.no_grad()
@@ -164,7 +200,7 @@ def test_a_beam_of_one_is_greedy(config, source) -> None:
     for _ in range(8):
         best = decoder(ids, *source).logits[:, -1].argmax(-1, keepdim=True)
         ids = torch.cat([ids, best], 1)
-    found = generate(decoder, *source, Search(1, longest=8))
+    found = generate(decoder, *source, Search(START, END, PAD, 1, longest=8))
     for ours, expected in zip(found.tolist(), ids[:, 1:].tolist(), strict=True):
         length = expected.index(END) + 1 if END in expected else len(expected)
         assert ours[:length] == expected[:length]

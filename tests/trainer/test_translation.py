@@ -168,16 +168,40 @@ def test_targets_are_ids_with_an_end(folder) -> None:
     assert target.decode(after_the_end) == ["Anna"]
     cut = target.encode(["Die Mühle."], 3)
     assert cut.shape == (1, 3)
-    assert cut[0, -1] == target.end
+    assert target.end not in cut
+    assert target.lengths(["Die Mühle."], 3).tolist() == [3]
+    whole = target.encode(["Anna"], 256)
+    assert (target.encode(["Anna"], whole.shape[1]) == whole).all()
+
+
+def test_texts_that_are_cut_are_counted_and_learn_no_end(pairs, tmp_path) -> None:
+    """None is cut at the length of the longest text, its end among its pieces; below it, some."""
+    target = target_tokenizer(open_source(pairs, small(), "train", "en").dataset.card.tokenizer)
+    lengths = target.lengths([text for _, text in PAIRS], 256)
+    longest = int(lengths.max())
+    epoch = ("max_steps=4", "batch_tokens=null", "batch_size=5", "evaluate_every=null")
+    for cut in (0, 1, 4):
+        settings = (*epoch, f"task.longest={longest - cut}")
+        run = train(small("translation", *settings), pairs, tmp_path / f"{cut}")
+        found = run.progress.outcomes.get("target_too_long", 0)
+        assert found == (lengths > longest - cut).sum()
+        assert (found > 0) == (cut > 0)
+        stream = run.streams["main"]
+        stream.begin(0)
+        for batch in stream.take(4):
+            ended = (batch.labels["target"] == target.end).any(1).tolist()
+            names = [int(name) for name in batch.example_ids]
+            assert ended == [lengths[name] <= longest - cut for name in names]
 
 
 def test_a_batch_has_at_most_so_many_tokens_on_either_side(pairs) -> None:
     recipe = small()
     source = open_source(pairs, recipe, "train", "en", labelled=True)
+    options = recipe.task.fitted(source.dataset)
     stream = source.training_stream(recipe, torch.device("cpu"), epoch=0, rank=0, world_size=1)
     names, sizes = [], []
     for arrays in stream:
-        targets = source.task.targets(arrays)["target"]
+        targets = source.task.targets(options.arrays(arrays))["target"]
         sizes.append(max(arrays["input_ids"].size, targets.size))
         names += arrays["example_id"]
     assert max(sizes) <= 64

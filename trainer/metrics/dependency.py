@@ -86,8 +86,15 @@ class AttachmentScores(NamedScores):
     metric: str = "las"
 
 
-def attachment_shares(words: Iterable[ParsedWord]) -> dict[str, tuple[float, float]]:
-    """Numerator and denominator of each metric; ``upos`` only where a word has one.
+def attachment_shares(
+    words: Iterable[ParsedWord], *, tagged: bool = False
+) -> dict[str, tuple[float, float]]:
+    """Numerator and denominator of each metric.
+
+    Args:
+        words: The words of an example.
+        tagged: Whether the system gives tags: then ``upos`` is among the metrics, and a word that
+            got no tag is wrong.
 
     >>> words = [ParsedWord(1, 1, "nsubj:pass", "nsubj"), ParsedWord(-1, -1, "root", "root")]
     >>> shares = attachment_shares(words)
@@ -95,7 +102,6 @@ def attachment_shares(words: Iterable[ParsedWord]) -> dict[str, tuple[float, flo
     ((2.0, 2.0), (1.0, 2.0))
     """
     found = dict.fromkeys(METRICS, (0.0, 0.0))
-    tagged = False
     for word in words:
         head = word.head == word.gold_head
         universal = head and _universal(word.relation) == _universal(word.gold_relation)
@@ -109,9 +115,7 @@ def attachment_shares(words: Iterable[ParsedWord]) -> dict[str, tuple[float, flo
             _add(found, "las_no_punct_subtypes", whole)
         content = [_is_content(word.gold_relation), _is_content(word.relation)]
         _add(found, "clas", 2 * (content[0] and universal), sum(content))
-        if word.upos is not None:
-            tagged = True
-        _add(found, "upos", word.upos == word.gold_upos)
+        _add(found, "upos", word.upos is not None and word.upos == word.gold_upos)
     return found if tagged else {name: of for name, of in found.items() if name != "upos"}
 
 

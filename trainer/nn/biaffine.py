@@ -14,7 +14,8 @@ from torch.nn import functional as F
 class Biaffine(nn.Module):
     """``x U y``, where asked with linear terms of both: then a 1 is behind every state.
 
-    Dozat and Manning (2017), equations 2 and 3.
+    Dozat and Manning (2017), equations 2 and 3. In mixed precision, too, scores are as precise as
+    the weights: half precision has no number for a hidden one.
 
     Args:
         dependent: Width of the dependents' states.
@@ -59,17 +60,20 @@ class Biaffine(nn.Module):
 
     def forward(self, dependents_BWI: Tensor, heads_BHJ: Tensor) -> Tensor:
         """Scores of all pairs. *Shape:* (B, R, W, H)."""
-        left, right = self._extended(dependents_BWI), self._extended(heads_BHJ)
-        scores = left[:, None] @ self.weight_RIJ @ right[:, None].transpose(2, 3)
+        with torch.autocast(dependents_BWI.device.type, enabled=False):
+            left, right = self._extended(dependents_BWI), self._extended(heads_BHJ)
+            scores = left[:, None] @ self.weight_RIJ @ right[:, None].transpose(2, 3)
         return scores if self.bias_R is None else scores + self.bias_R[:, None, None]
 
     def of_pairs(self, dependents_BWI: Tensor, heads_BWJ: Tensor) -> Tensor:
         """Scores of each dependent with one head. *Shape:* (B, W, R)."""
-        left, right = self._extended(dependents_BWI), self._extended(heads_BWJ)
-        scores = torch.einsum("bwi,rij,bwj->bwr", left, self.weight_RIJ, right)
+        with torch.autocast(dependents_BWI.device.type, enabled=False):
+            left, right = self._extended(dependents_BWI), self._extended(heads_BWJ)
+            scores = torch.einsum("bwi,rij,bwj->bwr", left, self.weight_RIJ, right)
         return scores if self.bias_R is None else scores + self.bias_R
 
     def _extended(self, states: Tensor) -> Tensor:
+        states = states.to(self.weight_RIJ.dtype)
         return F.pad(states, (0, 1), value=1.0) if self.linear else states
 
 

@@ -46,4 +46,5 @@ class CharLstm(nn.Module):
             self.embed(chars_NC), counts_N, batch_first=True, enforce_sorted=False
         )
         _, (last_2ND, _) = self.lstm(packed)
-        return states_BWD.masked_scatter(real_BW[:, :, None], torch.cat([*last_2ND], dim=1))
+        found_ND = torch.cat([*last_2ND], dim=1).to(states_BWD.dtype)  # half in mixed precision
+        return states_BWD.masked_scatter(real_BW[:, :, None], found_ND)

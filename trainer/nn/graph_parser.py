@@ -77,9 +77,7 @@ class GraphParser(nn.Module):
             projected: What `project` gives.
             sentences_BW: Sentence of each word, -1 on padding.
         """
-        words, heads = projected.arc_words, projected.arc_heads
-        with torch.autocast(words.device.type, enabled=False):
-            scores_BWH: Tensor = self.arcs(words.float(), heads.float())
+        scores_BWH: Tensor = self.arcs(projected.arc_words, projected.arc_heads)
         same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
         same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
         possible_BWH = F.pad(same_BWW, (1, 0), value=True)
@@ -94,14 +92,11 @@ class GraphParser(nn.Module):
         """
         heads_BHD = projected.relation_heads
         chosen = heads_BHD.gather(1, heads_BW[:, :, None].expand(-1, -1, heads_BHD.shape[2]))
-        with torch.autocast(chosen.device.type, enabled=False):
-            return self.relations.of_pairs(projected.relation_words.float(), chosen.float())
+        return self.relations.of_pairs(projected.relation_words, chosen)
 
     def relate_all(self, projected: Projected) -> Tensor:
         """Scores of the relations of all pairs. *Shape:* (B, W, H, R), float32."""
-        words, heads = projected.relation_words, projected.relation_heads
-        with torch.autocast(words.device.type, enabled=False):
-            found: Tensor = self.relations(words.float(), heads.float())
+        found: Tensor = self.relations(projected.relation_words, projected.relation_heads)
         return found.permute(0, 2, 3, 1)
 
     def _both(self, maps: nn.ModuleList, states_BHD: Tensor) -> tuple[Tensor, Tensor]:

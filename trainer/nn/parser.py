@@ -130,8 +130,7 @@ class BiaffineParser(nn.Module):
     def forward(self, states_BWD: Tensor, sentences_BW: Tensor) -> Tensor:
         """Scores of the heads of each word: ROOT, then the words. *Shape:* (B, W, H), float32."""
         dependents, heads = self.as_arc[0](states_BWD), self.as_arc[1](self._with_root(states_BWD))
-        with torch.autocast(states_BWD.device.type, enabled=False):
-            scores_BWH: Tensor = self.arcs(dependents.float(), heads.float())[:, 0]
+        scores_BWH: Tensor = self.arcs(dependents, heads)[:, 0]
         same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
         same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
         same_BWW = same_BWW & ~torch.eye(
@@ -152,8 +151,7 @@ class BiaffineParser(nn.Module):
             self.as_relation[1](self._with_root(states_BWD)),
         )
         chosen = heads.gather(1, heads_BW[:, :, None].expand(-1, -1, heads.shape[2]))
-        with torch.autocast(states_BWD.device.type, enabled=False):
-            return self.relations.of_pairs(dependents.float(), chosen.float())
+        return self.relations.of_pairs(dependents, chosen)
 
     def _with_root(self, states_BWD: Tensor) -> Tensor:
         root_B1D = self.root_D.to(states_BWD.dtype).expand(states_BWD.shape[0], 1, -1)

@@ -79,7 +79,8 @@ class StackParser(nn.Module):
     def mean(self, states_BHD: Tensor, real_BH: Tensor) -> Tensor:
         """The weighted mean of the states. *Shape:* (B, D)."""
         assert self.weigh is not None
-        weights_BH = self.weigh(states_BHD)[..., 0].masked_fill(~real_BH, HIDDEN).softmax(-1)
+        scores_BH = self.weigh(states_BHD)[..., 0].float()
+        weights_BH = scores_BH.masked_fill(~real_BH, HIDDEN).softmax(-1)
         mean_BD: Tensor = (weights_BH[:, :, None] * states_BHD).sum(1)
         return mean_BD
 
@@ -184,7 +185,7 @@ class StackParser(nn.Module):
     def _together(self, tops_BSD: Tensor, targets_BHD: Tensor) -> tuple[Tensor, Tensor]:
         """Both after ELU and one mask of features for the two."""
         both = self._dropped(torch.cat([F.elu(tops_BSD), F.elu(targets_BHD)], dim=1))
-        return both[:, : tops_BSD.shape[1]].float(), both[:, tops_BSD.shape[1] :].float()
+        return both[:, : tops_BSD.shape[1]], both[:, tops_BSD.shape[1] :]
 
     def _dropped(self, states_BHD: Tensor) -> Tensor:
         dropped: Tensor = self.dropout(states_BHD.transpose(1, 2)).transpose(1, 2)

@@ -77,7 +77,7 @@ class TargetTokenizer:
 
         Args:
             texts: The texts; None has no ids, not even an end.
-            longest: Most ids of a text, the end among them; the rest is cut off.
+            longest: Most ids of a text, the end among them; the rest is cut off, the end, too.
         """
         found = self._pieces(texts, longest)
         ids_BT = np.full((len(texts), max(map(len, found), default=0)), IGNORED, np.int64)
@@ -99,7 +99,7 @@ class TargetTokenizer:
     def _pieces(self, texts: Sequence[str | None], longest: int) -> list[list[int]]:
         encoded = self.backend.encode_batch([x or "" for x in texts], add_special_tokens=False)
         return [
-            [] if text is None else [*one.ids[: longest - 1], self.end]
+            [] if text is None else [*one.ids, self.end][:longest]
             for text, one in zip(texts, encoded, strict=True)
         ]
 

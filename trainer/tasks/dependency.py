@@ -318,7 +318,8 @@ class DependencyScorer:
         named = np.stack([layout.segments, layout.words], axis=2)[rows]
         self._pieceless += len(np.unique(named[layout.pieceless[rows]], axis=0))
         gold = _shown([*map(_gold_text, parses)], parses)
-        return Prediction(name, gold, predicted, gold == predicted, attachment_shares(words))
+        shares = attachment_shares(words, tagged="upos" in found)
+        return Prediction(name, gold, predicted, gold == predicted, shares)
 
     def _take(
         self,

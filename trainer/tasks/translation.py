@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from trainer.nn.target import TargetTokenizer, target_tokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
+from trainer.outcomes import outcome_arrays
 from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
 
-FURTHER: int = 50
-"""Pieces that a translation may have beyond those of its source (Vaswani et al. 2017)."""
+TEXT_IDS: Final = "text_ids"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class TranslationOptions(TaskOptions):
         tokenizer: Folder or name of the text's tokenizer; the one that the source has when left
             out. A result records it, and its fingerprint and ids, which the training examples give.
         fingerprint, vocabulary, pad, start, end: Of that tokenizer.
-        longest: Most pieces of a text in training, the end among them; the rest is cut off.
+        longest: Most pieces of a text in training, the end among them; the rest is cut off, so that
+            no end is learned there. ``target_too_long`` among the outcomes counts such texts.
         decoder_layers: As many as the encoder's when left out; the decoder has its other sizes.
         tie: Whose embeddings the output layer has: the ``target``'s; with ``all`` those of source
             and target are one, too, which takes one tokenizer for both.
@@ -122,6 +123,17 @@ class TranslationOptions(TaskOptions):
                 found=found.fingerprint,
             )
         return found
+
+    def arrays(self, arrays: Arrays) -> Arrays:
+        """With the ids of the texts, int64, *shape* (B, T), where any example has a text."""
+        texts = arrays[self.label]
+        if all(text is None for text in texts):
+            return arrays
+        target = self.target()
+        ids_BT = target.encode(texts, self.longest)
+        last = ids_BT[:, self.longest - 1 :]  # empty where no text is so long
+        cut = int(((last != IGNORED) & (last != target.end)).sum())
+        return {**arrays, TEXT_IDS: ids_BT, **outcome_arrays({"target_too_long": cut})}
 
     def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64]:
         """Pieces of the texts. *Shape:* (N,)."""
@@ -193,11 +205,8 @@ class Translation:
         self._options, self._target = options, options.target()
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The ids of the texts, int64, *shape* (B, T); none where no example has a text."""
-        texts = arrays[self._options.label]
-        if all(text is None for text in texts):
-            return {}
-        return {self._options.label: self._target.encode(texts, self._options.longest)}
+        """The ids of the texts (`TranslationOptions.arrays`); none where no example has a text."""
+        return {self._options.label: arrays[TEXT_IDS]} if TEXT_IDS in arrays else {}
 
     def scorer(self, data: FeatureDataset) -> TranslationScorer:  # noqa: ARG002
         """A new scorer."""
@@ -248,8 +257,6 @@ class TranslationHead(Head):
         """Take the decoder of the model; or, where they are to be one, the source's embeddings."""
         if encoder.own_decoder is not None:
             self._models = (encoder.own_decoder,)  # in a tuple: the encoder saves it
-            ids = {"bos_token_id": self.options.start, "eos_token_id": self.options.end}
-            encoder.own_decoder.config.update({**ids, "pad_token_id": self.options.pad})
         elif self.options.tie == "all":
             stock = encoder.stock
             assert stock is not None
@@ -292,9 +299,9 @@ class TranslationHead(Head):
         loss = None if gold_BT is None else self._loss(states_BLD, gold_BT, batch)
         if self.training:
             return HeadOutput({}, loss)
-        positions = int(self.writer.config.max_position_embeddings)
-        longest = min(states_BLD.shape[1] + FURTHER, positions)
-        search = Search(self.options.beam, self.options.length_penalty, longest)
+        options, positions = self.options, int(self.writer.config.max_position_embeddings)
+        ids = (options.start, options.end, options.pad)
+        search = Search(*ids, options.beam, options.length_penalty, longest=positions)
         found_BT = generate(self.writer, states_BLD, batch.attention_mask_BL, search)
         return HeadOutput({self.options.label: found_BT}, loss)
 

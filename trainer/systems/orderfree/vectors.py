@@ -63,8 +63,9 @@ class VectoredDataset(ParsedDataset):
             for lang, own in counts.items()
         }
 
-    def __reduce__(self) -> tuple[type[VectoredDataset], tuple[Any, ...]]:
-        return VectoredDataset, (self._store, self._data, self.pattern, self.width)
+    def __reduce__(self) -> tuple[type[VectoredDataset], tuple[Any, ...], dict[str, Any]]:
+        made_of = (self._store, self._data, self.pattern, self.width)
+        return VectoredDataset, made_of, self._kept_in_copies()
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:

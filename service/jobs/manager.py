@@ -294,7 +294,10 @@ class JobManager:
         # Otherwise the leases expire, and the next service writes the reports.
         with contextlib.suppress(JobDatabaseError, StoreError):
             for worker in self._workers:
-                self._queue.end_leases(worker.owner)
+                if worker.failed:
+                    self._queue.end_leases(worker.owner, worker.cause)
+                else:
+                    self._queue.release_all(worker.owner)
             self._sweep()
             self._reports.write()
         self._workers.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -26,15 +27,18 @@ from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import Toolbox, load_kernels
 from service.logs import own_process
-from service.processes import die_with, python_command, python_environment
+from service.processes import die_with, how_ended, python_command, python_environment
 from service.settings import Settings
-from syntax.errors import WorkerDiedError
+from syntax.errors import DeadlineError, ParsebankError, WorkerDiedError
 from syntax.examples import Example
 from syntax.strict_json import parse_json
 
 PROGRAM: Final = "service.jobs.measure"
 
-_TIMEOUT_SECONDS: Final = 300.0
+TIMEOUT_SECONDS: Final = 300.0
+
+_OWN_ERROR: Final = 3
+"""Exit code of a process that says what is wrong, by a pickled `ParsebankError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,9 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
     """Run a sample of lines in a process of its own.
 
     Raises:
-        WorkerDiedError: The process failed.
+        ParsebankError: The job would fail with it, as with a model that cannot be loaded.
+        DeadlineError: The process took longer than `TIMEOUT_SECONDS`.
+        WorkerDiedError: The process died.
     """
     asked = MeasureRequest(
         parent=os.getpid(),
@@ -79,20 +85,33 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
         request=request.to_json(),
         lines=[line.decode() for line in lines],
     )
-    done = subprocess.run(
-        python_command(PROGRAM),
-        input=asked.model_dump_json().encode(),
-        stdout=subprocess.PIPE,
-        env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
-        timeout=_TIMEOUT_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        raise WorkerDiedError(
-            f"the process that tried a sample of the texts ended with {done.returncode}; its "
-            "reason is in the service's log"
+    try:
+        done = subprocess.run(
+            python_command(PROGRAM),
+            input=asked.model_dump_json().encode(),
+            stdout=subprocess.PIPE,
+            env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
+            timeout=TIMEOUT_SECONDS,
+            check=False,
         )
-    return Sample(**parse_json(done.stdout))
+    except subprocess.TimeoutExpired:
+        raise DeadlineError(
+            f"the trial of a sample of the texts was stopped after {TIMEOUT_SECONDS:g} s; a "
+            "backfill has no such limit: send it without a dry run"
+        ) from None
+    return _read(done.returncode, done.stdout)
+
+
+def _read(code: int, output: bytes) -> Sample:
+    """The answer of a process that has ended."""
+    if code == 0:
+        return Sample(**parse_json(output))
+    if code == _OWN_ERROR:
+        raise pickle.loads(output)
+    raise WorkerDiedError(
+        f"the process that tried a sample of the texts {how_ended(code)}; the service's log may "
+        "have its reason"
+    )
 
 
 SECONDS: Final = 2.0
@@ -221,14 +240,23 @@ def _staged(request: JobRequest, position: int, line: str) -> StagedLine:
     return StagedLine(position, position + 1, key, line)
 
 
-def main() -> None:
-    """Measure the lines on standard input; the result goes to standard output."""
+def main() -> int:
+    """Measure the lines on standard input; the result goes to standard output.
+
+    Returns:
+        The exit code.
+    """
     asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
     die_with(parent=asked.parent)
     own_process(asked.settings.log_level, asked.settings.log_format)
-    sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
+    try:
+        sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
+    except ParsebankError as error:
+        sys.stdout.buffer.write(pickle.dumps(error))
+        return _OWN_ERROR
     sys.stdout.write(json.dumps(asdict(sample)))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

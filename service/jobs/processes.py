@@ -114,11 +114,14 @@ def read_config() -> tuple[WorkerConfig, threading.Event]:
 
 
 def _watch_pipe(stop: threading.Event) -> None:
-    """Stop the process when the service closes the pipe; exit after `GRACE_SECONDS`."""
+    """Stop the process when the service closes the pipe; exit after `GRACE_SECONDS`.
+
+    It exits with 0: that its text takes longer than the service waits is no failure.
+    """
     sys.stdin.read()
     stop.set()
     time.sleep(GRACE_SECONDS)
-    os._exit(1)
+    os._exit(0)
 
 
 class WorkerProcess:
@@ -137,6 +140,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self._step_seconds = settings.job_text_seconds
         self._killed_because = ""
+        self._outstayed = False
         self._process = subprocess.Popen(
             python_command(module),
             stdin=subprocess.PIPE,
@@ -159,8 +163,8 @@ class WorkerProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error or by a signal."""
-        return self._process.poll() not in (None, 0)
+        """Whether it ended with an error or by a signal, other than that of `wait`."""
+        return self._process.poll() not in (None, 0) and not self._outstayed
 
     @property
     def is_stopped(self) -> bool:
@@ -193,9 +197,10 @@ class WorkerProcess:
                 self._process.stdin.close()
 
     def wait(self, seconds: float = GRACE_SECONDS) -> None:
-        """Wait until it has ended; after ``seconds`` it is killed."""
+        """Wait until it has ended; after ``seconds`` it is killed, and has not `failed`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
+        self._outstayed = self.is_alive
         self.kill()
 
     def kill(self, because: str = "") -> None:

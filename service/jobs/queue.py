@@ -230,6 +230,13 @@ class JobQueue:
         with transaction(self._engine) as connection:
             connection.execute(end)
 
+    def release_all(self, owner: str) -> None:
+        """Give back the shards of a worker that its service has ended; the tries do not count."""
+        back = {"owner": None, "lease_until": 0.0, "tries": shards.c.tries - 1}
+        with transaction(self._engine) as connection:
+            in_hand = update(shards).where(_IN_HAND, shards.c.owner == owner)
+            connection.execute(in_hand.values(back))
+
     def _lost(self, now: float) -> Select[Any]:
         # By job, so that two replicas at it wait for each other's jobs in one order.
         return (

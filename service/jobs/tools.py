@@ -246,7 +246,7 @@ class Toolbox:
             return GoldAnalyser(spec.lang, limits)
         return TextAnalyser(
             identity,
-            lambda: self._parser(request.parser),
+            lambda: self._parser(request.parser, request.parser_fingerprint),
             spec.lang,
             parse_mode(spec.mode),
             limits,
@@ -259,8 +259,11 @@ class Toolbox:
             return False
         return BACKENDS[find_parser(self._settings, request.parser).backend].bulk
 
-    def _load_parser(self, name: str) -> Parser:
-        return load_parser(find_parser(self._settings, name), self._settings.device)
+    def _load_parser(self, name: str, expected: Fingerprint) -> Parser:
+        # The file may have changed since the job's check, as this loads at the first parse.
+        parser = load_parser(find_parser(self._settings, name), self._settings.device)
+        same_parser(expected, parser.identity)
+        return parser
 
     def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
         contents = {

@@ -98,7 +98,7 @@ class Receiver:
 
         Raises:
             SpecError: The body is empty, its first line is no specification or contradicts the
-                dataset as it is, or no example follows.
+                dataset as it is, or no example follows and the job is not one of an array.
             UnknownNameError: No such parser, language or tokenizer.
             ExampleError: A line is not an example; the message has its number.
         """
@@ -178,7 +178,7 @@ class Receiver:
                 upload.add(line.number, line.key, body, line.segments, joined)
                 before = line.item
             examples += len(group)
-        if not examples:
+        if not examples and request.shard is None:  # some shards have none
             raise SpecError("no examples followed the specification; send at least one line")
         await asyncio.to_thread(upload.finish)
         return StagedJob(upload.name, request, examples, upload.shards, stored)

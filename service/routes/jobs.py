@@ -68,7 +68,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 @router.post(
     "/datasets/{name}/backfill",
     status_code=status.HTTP_202_ACCEPTED,
-    responses={**_FORECAST, **error_answers(408)},
+    responses={**_FORECAST, **error_answers(408, 504)},
     openapi_extra=_BODY,
 )
 async def backfill(

@@ -245,6 +245,17 @@ def test_backfill_continues_after_a_restart_of_the_service(tmp_path, monkeypatch
     ]
 
 
+def test_a_shard_without_examples_is_done(parsebank, tmp_path):
+    report = tmp_path / "report.json"
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--shard", "7/1000")
+    result = parsebank(*place, "--report", report)
+    assert result.exit_code == 0, result.output
+    figures = account(result.stdout)
+    assert (figures["state"], figures["examples"], figures["stored"]) == ("done", "0", "0")
+    (job,) = json.loads(report.read_text("utf-8"))["jobs"]
+    assert (job["state"], job["counts"]["examples"]) == ("done", 0)
+
+
 def test_a_shard_needs_a_store(parsebank):
     arguments = ("backfill", "sample", "--split", "dev", "--lang", "en", "--shard")
     result = parsebank(*arguments, "3/2")

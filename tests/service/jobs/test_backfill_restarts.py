@@ -78,6 +78,17 @@ def test_killed_worker_reports_its_cause(
     assert worker.cause == f"worker {worker.pid} was stopped and did not answer"
 
 
+def test_a_worker_that_outstays_a_stop_has_not_failed(
+    make_settings: Callable[..., Settings],
+) -> None:
+    worker = WorkerProcess(make_settings())
+    os.kill(worker.pid, signal.SIGSTOP)
+    wait_for(lambda: worker.is_stopped)
+    worker.wait(0.1)
+    assert not worker.is_alive
+    assert not worker.failed
+
+
 @pytest.mark.slow
 async def test_stopping_the_service_releases_its_shards(running: Running) -> None:
     async with running(job_workers=1, job_shard_segments=250) as service:
@@ -190,6 +201,13 @@ UdpipeParser.parse_many = hanging
 """
 
 
+def let_workers_hang(folder: Path, monkeypatch: pytest.MonkeyPatch, hang: str) -> None:
+    """Make job workers hang at texts with the word HANGING."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(HANGING.format(hang=hang))
+    monkeypatch.syspath_prepend(str(folder))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "hang",
@@ -201,16 +219,50 @@ UdpipeParser.parse_many = hanging
 async def test_hanging_text_is_dropped_after_the_step_limit(
     running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hang: str
 ) -> None:
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(HANGING.format(hang=hang))
-    monkeypatch.syspath_prepend(str(folder))
+    let_workers_hang(tmp_path / "site", monkeypatch, hang)
     items = [*pairs(30), pair(30, second="A HANGING text.")]
     async with running(job_workers=1, job_text_seconds=5) as service:
         job = await service.ended(await service.submit(ndjson(items)), 400)
         assert (job["state"], job["counts"]["stored"]) == ("done", 30), job
         assert job["counts"]["dropped"] == {"worker_died": 1}
         assert len(service.rows()) == 30
+
+
+@pytest.mark.slow
+async def test_a_stop_while_a_text_takes_long_is_no_try(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        let_workers_hang(tmp_path / "site", patch, "time.sleep(1_000)")
+        async with running(job_workers=1) as service:
+            job = await service.submit(ndjson([pair(0, second="A HANGING text.")]))
+            await until_parsing(service)
+        assert tries_of(service) == [0]
+    async with running(job_workers=1, job_max_tries=1) as service:
+        job = await service.ended(job)
+        assert (job["counts"]["stored"], job["counts"]["dropped"]) == (1, {})
+
+
+@pytest.mark.slow
+async def test_a_worker_that_dies_before_a_stop_has_used_a_try(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_workers_hang(tmp_path / "site", monkeypatch, "time.sleep(1_000)")
+    async with running(job_workers=1) as service:
+        await service.submit(ndjson([pair(0, second="A HANGING text.")]))
+        await until_parsing(service)
+        for pid in service.jobs.worker_pids:
+            os.kill(pid, signal.SIGKILL)
+    assert tries_of(service) == [1]
+
+
+async def until_parsing(service: Service) -> None:
+    """Wait until texts are in flight."""
+    staging = service.settings.state_dir / "staging"
+    deadline = time.monotonic() + 300
+    while not any(path.stat().st_size for path in staging.glob("*/crumb-*")):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
 
 
 def test_a_worker_is_as_nice_as_the_settings_say(make_settings: Callable[..., Settings]) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from service.jobs import measure
 from service.jobs.forecast import Reservoir, Seen
 from syntax.fingerprint import fingerprint
 
-from .conftest import Service, ndjson, pair, pairs
+from .conftest import Running, Service, ndjson, pair, pairs
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,6 +81,35 @@ async def test_the_estimate_comes_from_a_sample_that_is_parsed_and_thrown_away(
     assert estimate["parse_seconds"] == pytest.approx(parse_seconds)
     assert estimate["store_bytes"] == round(found["to_store"] * sample["bytes_per_row"])
     assert sample["bytes_per_row"] > 0
+
+
+async def test_a_model_that_cannot_be_loaded_is_the_error_of_the_job(
+    running: Running, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.udpipe").write_bytes(b"x" * 1_000)
+    async with running(models_dir=tmp_path) as service:
+        body = ndjson(pairs(2), parser="udpipe/bad")
+        answer = await service.client.post(
+            "/datasets/bad/backfill", content=body, params={"dry_run": True}
+        )
+        job = await service.backfill(body, "bad")
+    foretold = answer.json()
+    assert str(tmp_path / "bad.udpipe") in foretold["message"]
+    assert (foretold["error_type"], foretold["message"]) == (
+        job["error"]["error_type"],
+        job["error"]["message"],
+    )
+
+
+async def test_a_sample_that_takes_too_long_is_a_deadline(
+    shared: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "TIMEOUT_SECONDS", 0.01)
+    answer = await shared.client.post(
+        "/datasets/slow/backfill", content=ndjson(pairs(2)), params={"dry_run": True}
+    )
+    assert (answer.status_code, answer.json()["error_type"]) == (504, "deadline")
+    assert "stopped after 0.01 s" in answer.json()["message"]
 
 
 async def test_a_line_that_breaks_the_format_is_refused_with_its_number(shared: Service) -> None:

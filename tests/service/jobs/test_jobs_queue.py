@@ -124,6 +124,18 @@ def test_released_try_without_error_does_not_count(board: Board) -> None:
         board.queue.release(shard, "w")
 
 
+def test_shards_of_a_worker_that_was_ended_are_free_and_their_tries_do_not_count(
+    board: Board,
+) -> None:
+    board.add("a", shards=2)
+    held = [board.queue.claim(owner) for owner in ("ended", "other")]
+    board.queue.release_all("ended")
+    again = board.queue.claim("w")
+    assert again == held[0]
+    assert board.queue.owners() == {"w", "other"}
+    assert board.queue.claim("w") is None
+
+
 def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(3):

@@ -106,12 +106,12 @@ class Forecaster:
         held = stored_keys(self._store, self.found.request, group)
         is_new = self._seen_lines.add([line.key for line in group])
         lines = (
-            (line, line.item, line.key in held or not first)
+            (line, line.item, line.key in held, not first)
             for line, first in zip(group, is_new.tolist(), strict=True)
         )
         found = sort_lines(lines, self._analyser.key)
         self.found.examples += len(group)
-        self.found.already_stored += found.already_stored
+        self.found.already_stored += found.already_stored + len(found.repeats)
         self.found.dropped.update(rejection.reason for _, rejection in found.rejected)
         for work in found.works:
             self.sample.offer(work.line.body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -95,7 +94,7 @@ class Metrics:
             slow = [*_memory_metrics(pids), *_job_metrics(services)]
             return generate_latest(_Families([*families, *slow]))
 
-        return await asyncio.to_thread(finish)
+        return await services.jobs.run(finish)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from featurestore import DEFAULT_STORE
@@ -316,6 +316,12 @@ class Settings(BaseSettings):
         description="How long to wait for the Hugging Face hub before a tokenizer name counts as "
         "unknown. With `offline` or HF_HUB_OFFLINE=1, the service never asks the hub.",
     )
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _port(cls, value: Any) -> Any:
+        # Kubernetes sets PARSEBANK_PORT=tcp://... in pods beside a Service named parsebank.
+        return 8000 if str(value).startswith("tcp://") else value
 
     @property
     def is_local_store(self) -> bool:

@@ -142,7 +142,7 @@ def backfill(
     """Parse a benchmark, align it with tokenizers and store the features.
 
     Stored texts are not parsed again: to continue an interrupted backfill, start it again. A part
-    that cannot be read does not affect the others.
+    that cannot be read or parsed does not affect the others.
     """
     from clients.commands.parts import chosen_reader, wanted_parts
     from clients.commands.plan import BackfillPlan

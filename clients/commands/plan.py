@@ -7,14 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from httpx import ConnectError
 
 from clients.client.retries import MAX_OUTAGE_SECONDS, Outage
 from clients.cut import CUT, cut_items
 from clients.expand import expanded, expanded_spec
-from syntax.errors import InputError, ParsebankError, SpecError, UnknownNameError
+from syntax.errors import (
+    InputError,
+    MissingExtraError,
+    ModelLoadError,
+    ParsebankError,
+    SpecError,
+    UnknownNameError,
+)
 from syntax.examples import Example
 from syntax.lists import ParserChoice
 
@@ -25,6 +32,16 @@ if TYPE_CHECKING:
     from clients.client.staging import Sent
     from clients.commands.progress import Watcher
     from clients.shards import Shard
+
+
+_FAULTS_OF_ONE: Final = (
+    InputError,
+    UnknownNameError,
+    ModelLoadError,
+    MissingExtraError,
+    OSError,
+)
+"""Errors of one part, its language or its parser, of which the other parts know nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +183,7 @@ class BackfillPlan:
             send = partial(self._sent, client, call, planned, watcher, place, outcome)
             try:
                 yield _insisted(send, watcher, is_first=number == 1)
-            except (InputError, UnknownNameError, OSError) as error:
+            except _FAULTS_OF_ONE as error:
                 if len(backfills) == 1:
                     raise
                 name = (

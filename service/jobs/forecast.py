@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -106,12 +107,12 @@ class Forecaster:
         held = stored_keys(self._store, self.found.request, group)
         is_new = self._seen_lines.add([line.key for line in group])
         lines = (
-            (line, line.item, line.key in held or not first)
+            (line, line.item, line.key in held, not first)
             for line, first in zip(group, is_new.tolist(), strict=True)
         )
         found = sort_lines(lines, self._analyser.key)
         self.found.examples += len(group)
-        self.found.already_stored += found.already_stored
+        self.found.already_stored += found.already_stored + len(found.repeats)
         self.found.dropped.update(rejection.reason for _, rejection in found.rejected)
         for work in found.works:
             self.sample.offer(work.line.body)
@@ -184,21 +185,24 @@ class Seen:
             self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
 
 
-async def forecast(receiver: Receiver, name: str, chunks: AsyncIterable[bytes]) -> Forecast:
+async def forecast(
+    receiver: Receiver, name: str, chunks: AsyncIterable[bytes], samplers: Executor
+) -> Forecast:
     """Count the lines of a backfill upload, and measure a sample of them.
 
     Args:
         receiver: What would receive the upload.
         name: Dataset in the path.
         chunks: The body, cut anywhere.
+        samplers: Threads that wait for the samples, which may take minutes.
     """
     async with open_upload(receiver, name, chunks) as (lines, request):
         counting = await asyncio.to_thread(_forecaster, receiver, request)
         await _count(lines, counting)
     if counting.sample.lines:
         settings, found = receiver.settings, counting.found
-        found.sample = await asyncio.to_thread(
-            take_sample, settings, request, counting.sample.lines
+        found.sample = await asyncio.get_running_loop().run_in_executor(
+            samplers, take_sample, settings, request, counting.sample.lines
         )
     return counting.found
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     RowMapping,
+    Select,
     and_,
     func,
     insert,
@@ -143,12 +144,19 @@ class JobLedger:
             )
             return [_job(row) for row in connection.execute(query).mappings()]
 
-    def ended(self, since: float) -> Sequence[Job]:
-        """Jobs that are over and ended at this time or later, the earliest first."""
+    def ended(self, since: float) -> Sequence[tuple[Job, bool]]:
+        """Jobs that are over and ended at this time or later, the earliest first.
+
+        Each comes with whether its counts may still change: a worker ends its shard of a cancelled
+        job.
+        """
         over = and_(jobs.c.finished >= since, jobs.c.state.not_in(ACTIVE))
         with transaction(self._engine) as connection:
-            found = connection.execute(select(jobs).where(over).order_by(jobs.c.finished))
-            return [_job(row) for row in found.mappings()]
+            # One statement: a shard must not end between the counts and the look at its owner.
+            is_open = jobs.c.id.in_(_at_work(self._clock(connection))).label("is_open")
+            query = select(jobs, is_open).where(over).order_by(jobs.c.finished)
+            found = connection.execute(query).mappings()
+            return [(_job(row), bool(row["is_open"])) for row in found]
 
     def cancel(self, job_id: str) -> Job:
         """Stop a job: no further shard starts, and workers drop the running ones.
@@ -194,11 +202,10 @@ class JobLedger:
         """Jobs whose staged shards may still be read, of any language or of one."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
-            running = select(shards.c.job).where(
-                shards.c.state == "open", shards.c.owner.is_not(None), shards.c.lease_until > now
-            )
             kept = and_(jobs.c.state == "failed", jobs.c.finished > now - self._retry_seconds)
-            needed = select(jobs.c.id).where(or_(jobs.c.state.in_(ACTIVE), kept)).union(running)
+            needed = (
+                select(jobs.c.id).where(or_(jobs.c.state.in_(ACTIVE), kept)).union(_at_work(now))
+            )
             found = select(jobs.c.id).where(jobs.c.id.in_(needed))
             if lang is not None:
                 found = found.where(jobs.c.request["dataset"]["lang"].as_string() == lang)
@@ -241,6 +248,13 @@ def check_failed(job: Job) -> None:
             job=job.id,
             state=job.state,
         )
+
+
+def _at_work(now: float) -> Select[tuple[str]]:
+    """Jobs with a shard that a worker still has."""
+    return select(shards.c.job).where(
+        shards.c.state == "open", shards.c.owner.is_not(None), shards.c.lease_until > now
+    )
 
 
 def _next_seq(connection: Connection, target: str) -> int:
@@ -306,6 +320,8 @@ KIND: Final = "report"
 class ReportWriter:
     """Writes a report for each job that has ended, once, however often it is asked.
 
+    A cancelled job has its report once none of its shards is a worker's: until then, rows may come.
+
     Threads take turns, so that the requested reports exist when the call returns.
 
     Args:
@@ -331,14 +347,16 @@ class ReportWriter:
             self._write()
 
     def _write(self) -> None:
-        jobs = {_key(job): job for job in self._ledger.ended(self._since - LATE_SECONDS)}
+        ended = self._ledger.ended(self._since - LATE_SECONDS)
+        jobs = {_key(job): job for job, is_open in ended if not is_open}
         if jobs.keys() <= self._written:  # the last one always is, until another ends
             return
         known = self._store.fingerprints.all(KIND)
         for key, job in jobs.items():
             if key not in known:
                 self._store.describe(key, KIND, report_of(job, self._version(job)))
-            self._since = max(self._since, job.finished or 0.0)
+        times = [(job.finished or 0.0, is_open) for job, is_open in ended]
+        self._since = next((time for time, is_open in times if is_open), times[-1][0])
         self._written = set(jobs)
 
     def _version(self, job: Job) -> int | None:

@@ -289,30 +289,34 @@ class SortedLines(Generic[Line]):
 
     Attributes:
         works: Those that need a row.
+        repeats: Those equal to an earlier line, whose fate they share: they need no row of their
+            own.
         rejected: Those that cannot be used, as far as is known without a parser.
-        already_stored: How many the dataset holds, or came before.
+        already_stored: How many the dataset holds.
         already_parsed: How many segments these have.
     """
 
     works: list[Work[Line]] = field(default_factory=list)
+    repeats: list[Work[Line]] = field(default_factory=list)
     rejected: list[tuple[Line, Rejection]] = field(default_factory=list)
     already_stored: int = 0
     already_parsed: int = 0
 
 
 def sort_lines(
-    lines: Iterable[tuple[Line, Item, bool]], key: Callable[[Segment], str]
+    lines: Iterable[tuple[Line, Item, bool, bool]], key: Callable[[Segment], str]
 ) -> SortedLines[Line]:
     """Sort lines, as shards and forecasts do.
 
     Args:
-        lines: Each with its content, and whether it came before or the dataset holds it.
+        lines: Each with its content, whether the dataset holds it, and whether an equal one came
+            before.
         key: `Analyser.key`.
     """
     # Premises and passages come many times in a row.
     key = lru_cache(maxsize=KEPT_KEYS)(key)
     found = SortedLines[Line]()
-    for line, item, is_stored in lines:
+    for line, item, is_stored, is_repeat in lines:
         if isinstance(item, Rejection):
             found.rejected.append((line, item))
         elif is_stored:
@@ -320,9 +324,11 @@ def sort_lines(
             found.already_parsed += len(item.segments)
         else:
             try:
-                found.works.append(Work(line, item, tuple(map(key, item.segments))))
+                work = Work(line, item, tuple(map(key, item.segments)))
             except InputError as error:
                 found.rejected.append((line, rejection_of(item, error)))
+            else:
+                (found.repeats if is_repeat else found.works).append(work)
     return found
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterable, AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import structlog
 from sqlalchemy import Engine
@@ -42,6 +44,11 @@ CRASH_SECONDS: Final = 2.0
 SWEEP_SECONDS: Final = 600.0
 """Seconds between two removals of uploads that are no longer needed."""
 
+THREADS: Final = 8
+"""Calls that may wait for the job database at once, and samples of dry runs that may be taken."""
+
+T = TypeVar("T")
+
 _LOG = structlog.get_logger("parsebank.jobs")
 
 
@@ -72,6 +79,8 @@ class JobManager:
         self._staging = StagingArea.of(settings)
         self._module, self._most = engine.module, engine.processes(settings)
         self._workers: list[WorkerProcess] = []
+        self._threads = ThreadPoolExecutor(THREADS, "jobs")
+        self._samplers = ThreadPoolExecutor(THREADS, "samples")
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._not_before = 0.0
@@ -84,7 +93,7 @@ class JobManager:
 
     async def start(self) -> None:
         """Resume the jobs of an earlier run, and start to supervise workers."""
-        await asyncio.to_thread(self._sweep)
+        await self.run(self._sweep)
         self._task = asyncio.create_task(self._supervise())
 
     async def stop(self) -> None:
@@ -95,6 +104,15 @@ class JobManager:
                 await self._task
         await asyncio.to_thread(self._end_workers)
         self._engine.dispose()
+        for threads in (self._threads, self._samplers):
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def run(self, call: Callable[..., T], *args: Any) -> T:
+        """Make a call that may wait for the job database, in a thread of the manager's own.
+
+        The threads that requests share stay free for parsing while the database is locked.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     async def submit(self, name: str, chunks: AsyncIterable[bytes]) -> Job:
         """Stage an upload and accept it as a job.
@@ -117,7 +135,7 @@ class JobManager:
             name: Dataset.
             chunks: Body of the request.
         """
-        return await forecast(self._receiver, name, chunks)
+        return await forecast(self._receiver, name, chunks, self._samplers)
 
     @property
     def _receiver(self) -> Receiver:
@@ -128,14 +146,14 @@ class JobManager:
         return self._ledger.census()
 
     async def get(self, job_id: str) -> Job:
-        """One job; the report of one that has ended is in the store.
+        """One job; the report of one that has ended is in the store (see `ReportWriter`).
 
         Raises:
             UnknownJobError: There is no job with this id.
         """
-        job = await asyncio.to_thread(self._ledger.get, job_id)
+        job = await self.run(self._ledger.get, job_id)
         if not job.is_active:
-            await asyncio.to_thread(self._write_reports)
+            await self.run(self._write_reports)
         return job
 
     async def cancel(self, job_id: str) -> Job:
@@ -144,8 +162,8 @@ class JobManager:
         Raises:
             UnknownJobError: There is no job with this id.
         """
-        job = await asyncio.to_thread(self._ledger.cancel, job_id)
-        await asyncio.to_thread(self._sweep)
+        job = await self.run(self._ledger.cancel, job_id)
+        await self.run(self._sweep)
         return job
 
     def holding(self, text: str, lang: str) -> list[str]:
@@ -164,7 +182,7 @@ class JobManager:
             UnknownJobError: There is no job with this id.
             ConflictError: The job has not failed; `UploadGoneError`: its upload is not kept.
         """
-        job = await asyncio.to_thread(self._retry, job_id)
+        job = await self.run(self._retry, job_id)
         self._wake.set()
         return job
 
@@ -194,8 +212,8 @@ class JobManager:
         Raises:
             UnknownJobError: There is no job after which the list could go on.
         """
-        jobs = await asyncio.to_thread(self._ledger.list, wanted)
-        await asyncio.to_thread(self._write_reports)
+        jobs = await self.run(self._ledger.list, wanted)
+        await self.run(self._write_reports)
         return jobs
 
     async def _now(self, last: Job) -> Job:
@@ -206,7 +224,7 @@ class JobManager:
             return last
 
     async def _accept(self, staged: StagedJob) -> None:
-        await asyncio.to_thread(
+        add = partial(
             self._ledger.add,
             staged.id,
             staged.request,
@@ -214,6 +232,7 @@ class JobManager:
             shard_count=staged.shards,
             stored=staged.stored,
         )
+        await self.run(add)
 
     def _retry(self, job_id: str) -> Job:
         with self._staging.at_rest():
@@ -236,7 +255,7 @@ class JobManager:
         while True:
             self._wake.clear()
             try:
-                self._start_workers(await asyncio.to_thread(self._look_after))
+                self._start_workers(await self.run(self._look_after))
             except JobDatabaseError as error:
                 _LOG.warning("job database away", reason=error.message)
             except Exception:  # logged and tried again: jobs must not stop unnoticed

@@ -103,10 +103,19 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     """
     found = _sort(shard, lines, tools)
     signals.beat()
-    analyses = _analyse(found.works, shard, tools, signals)
+    analyses = _analyse([*found.works, *found.repeats], shard, tools, signals)
     drops = [_drop(shard, line, rejection) for line, rejection in found.rejected]
-    rows = _rows(found.works, analyses, drops, shard, tools, signals)
-    counts = _counts(found, drops, rows, analyses)
+    works = _usable(found.works, analyses, drops, shard)
+    repeats = _usable(found.repeats, analyses, drops, shard)
+    rows = _rows(works, analyses, shard, tools, signals)
+    counts = Counts(
+        examples=len(lines),
+        stored=len(rows),
+        already_stored=found.already_stored + len(repeats),
+        dropped=dict(Counter(drop.reason for drop in drops)),
+        parsed=len(analyses.new),
+        reused=_parsed_segments(found, analyses) - len(analyses.new),
+    )
     if shard.plan is not None and not analyses.new:
         counts = shard.plan
     signals.beat()
@@ -118,7 +127,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
 def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> SortedLines[StagedLine]:
     stored = _stored(shard, lines, tools.store)
     read = (
-        (line, read_item(line.body, shard.request.dataset), line.is_repeat or line.key in stored)
+        (line, read_item(line.body, shard.request.dataset), line.key in stored, line.is_repeat)
         for line in lines
     )
     return sort_lines(read, tools.analyser.key)
@@ -212,23 +221,28 @@ def _note(analyses: Analyses, shard: Shard, key: str, outcome: Outcome) -> None:
         )
 
 
-def _rows(
-    works: Sequence[Work[StagedLine]],
-    analyses: Analyses,
-    drops: list[Drop],
-    shard: Shard,
-    tools: Tools,
-    signals: Signals,
-) -> list[ExampleRow]:
-    """A row for each example without an error; the others join the drops."""
+def _usable(
+    works: Sequence[Work[StagedLine]], analyses: Analyses, drops: list[Drop], shard: Shard
+) -> list[Work[StagedLine]]:
+    """The examples without an error; the others join the drops."""
     good: list[Work[StagedLine]] = []
     for work in works:
         if error := _error_of(work, analyses, shard):
             drops.append(_drop(shard, work.line, rejection_of(work.example, error)))
         else:
             good.append(work)
-    features = _features(good, analyses.parses, tools.tokenizer, signals)
-    return [_row(shard, work, analyses.parses, features) for work in good]
+    return good
+
+
+def _rows(
+    works: Sequence[Work[StagedLine]],
+    analyses: Analyses,
+    shard: Shard,
+    tools: Tools,
+    signals: Signals,
+) -> list[ExampleRow]:
+    features = _features(works, analyses.parses, tools.tokenizer, signals)
+    return [_row(shard, work, analyses.parses, features) for work in works]
 
 
 def _error_of(work: Work[StagedLine], analyses: Analyses, shard: Shard) -> ParsebankError | None:
@@ -278,21 +292,11 @@ def _row(
     )
 
 
-def _counts(
-    found: SortedLines[StagedLine],
-    drops: Sequence[Drop],
-    rows: Sequence[ExampleRow],
-    analyses: Analyses,
-) -> Counts:
-    usable = sum(key in analyses.parses for work in found.works for key in work.keys)
-    return Counts(
-        examples=len(found.works) + len(found.rejected) + found.already_stored,
-        stored=len(rows),
-        already_stored=found.already_stored,
-        dropped=dict(Counter(drop.reason for drop in drops)),
-        parsed=len(analyses.new),
-        reused=found.already_parsed + usable - len(analyses.new),
-    )
+def _parsed_segments(found: SortedLines[StagedLine], analyses: Analyses) -> int:
+    """Number of segments that have a parse, new or not."""
+    works = [*found.works, *found.repeats]
+    usable = sum(key in analyses.parses for work in works for key in work.keys)
+    return found.already_parsed + usable
 
 
 def _place(shard: Shard, line: StagedLine) -> int:

@@ -29,7 +29,9 @@ class PartAnswer(BaseModel):
     split: str
     lang: str
     rows: int
-    dropped: dict[str, int] = Field(description="Examples that could not be used, by reason.")
+    dropped: dict[str, int] = Field(
+        description="Examples that could not be used, and are not stored, by reason."
+    )
 
 
 class DatasetAnswer(BaseModel):
@@ -64,12 +66,19 @@ def _answer(info: DatasetInfo, store: FeatureStore) -> DatasetAnswer:
 
 
 def _drops(info: DatasetInfo, store: FeatureStore) -> dict[tuple[str, str], dict[str, int]]:
-    """Drops by partition and reason; one that several backfills met counts once."""
-    found = {
-        (drop.split, drop.lang, drop.example_key): drop.reason
-        for drop in store.drops.of(info.name, info.tokenizer_fingerprint)
-    }
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for (split, lang, _), reason in found.items():
-        counts.setdefault((split, lang), Counter())[reason] += 1
-    return {part: dict(counter) for part, counter in counts.items()}
+    """Examples that are missing, by partition and reason.
+
+    A drop that several backfills met counts once. The keys of a partition with drops are read once
+    per process; later calls look at its log.
+    """
+    tokenizer = info.tokenizer_fingerprint
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for drop in store.drops.of(info.name, tokenizer):
+        found.setdefault((drop.split, drop.lang), {})[drop.example_key] = drop.reason
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for part, reasons in found.items():
+        keys = [key for key in reasons if key]  # a reader's rejection may have none
+        for key in store.features.existing(info.name, tokenizer, *part, keys):
+            del reasons[key]  # another backfill has stored it since
+        counts[part] = dict(Counter(reasons.values()))
+    return counts

@@ -105,7 +105,7 @@ async def delete_parse(
     """
     stored = _stored(services)
     # What can fail comes first: a deletion that is done must be answered.
-    jobs = await asyncio.to_thread(stored.jobs_holding, key)
+    jobs = await services.jobs.run(stored.jobs_holding, key)
     try:
         deleted = await asyncio.to_thread(stored.delete, key, dry_run)
     finally:

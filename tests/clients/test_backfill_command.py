@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import httpx
@@ -17,6 +19,7 @@ from clients.processes import free_port, running, wait_until
 from clients.processes import parsebank as command
 from featurestore import open_store
 from service.parsers import find_parser
+from service.parsers.records import ModelRecord, RecordedFile, write_records
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
 
@@ -91,6 +94,54 @@ def test_unreadable_part_does_not_stop_the_others(parsebank, tmp_path):
     (failure,) = written["failures"]
     assert (failure["split"], failure["error_type"]) == ("nosuch", "unknown_name")
     assert "1 of 2 were not sent:\n  nosuch en: unknown_name: " in result.stderr
+
+
+@pytest.fixture
+def damaged_model(tmp_path, monkeypatch) -> str:
+    """A French model whose file is not the recorded one; gives the error."""
+    path = tmp_path / "models" / "french-gsd.udpipe"
+    path.parent.mkdir()
+    shutil.copyfile(find_parser(Settings(), lang="en").path, path)
+    name, files = f"udpipe/{path.stem}", (RecordedFile(path.name),)
+    record = ModelRecord(name, "udpipe.v1", files, language="fr", sha256="0" * 64)
+    write_records(path.parent, {name: record})
+    monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(path.parent))
+    return "model_load"
+
+
+@pytest.fixture
+def missing_library(tmp_path, monkeypatch) -> str:
+    """A French pipeline of spaCy, which is not installed; gives the error."""
+    folder = tmp_path / "models" / "spacy" / "fr"
+    folder.mkdir(parents=True)
+    (folder / "config.cfg").touch()
+    meta = {"lang": "fr", "labels": {"parser": ["nsubj", "ROOT"]}}
+    (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
+    monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(tmp_path / "models"))
+
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("service.parsers.spacy.folder.version", not_installed)
+    return "missing_extra"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["damaged_model", "missing_library"])
+def test_a_parser_that_cannot_run_does_not_stop_the_others(parsebank, tmp_path, request, fault):
+    error_type, report = request.getfixturevalue(fault), tmp_path / "report.json"
+    for lang in ("en", "fr"):
+        (tmp_path / f"dev-{lang}.tsv").write_text(
+            "The nurse sleeps.\tNobody sleeps.\tcontradiction\n"
+        )
+    place = ("backfill", "sample", "--path", tmp_path, "--split", "dev", "--name", fault)
+    result = parsebank(*place, "--lang", "fr,en", "--report", report)
+    assert result.exit_code == 1
+    written = json.loads(report.read_text("utf-8"))
+    (failure,) = written["failures"]
+    assert (failure["lang"], failure["error_type"]) == ("fr", error_type)
+    (job,) = written["jobs"]
+    assert (job["lang"], job["state"], job["counts"]["stored"]) == ("en", "done", 1)
 
 
 @pytest.mark.slow

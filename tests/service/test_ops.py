@@ -178,6 +178,13 @@ def test_the_manifests_follow_the_schemas_of_kubernetes(path: Path, kinds: list[
         checker.validate(document, checker.latest_version(), strict=True)
 
 
+@pytest.mark.parametrize("path", [MANIFEST, ARRAY_JOB], ids=lambda path: path.stem)
+def test_no_pod_has_the_variables_of_service_links(path: Path) -> None:
+    documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    pods = [each["spec"]["template"] for each in documents if "template" in each.get("spec", {})]
+    assert [pod["spec"]["enableServiceLinks"] for pod in pods] == [False]
+
+
 def test_the_manifest_names_what_it_defines(monkeypatch: pytest.MonkeyPatch) -> None:
     config, service, stateful = yaml.safe_load_all(MANIFEST.read_text(encoding="utf-8"))
     pod = stateful["spec"]["template"]

@@ -47,5 +47,12 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, object]) -> None:
         Settings(**fields)
 
 
+def test_a_service_link_of_kubernetes_is_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARSEBANK_PORT", "tcp://10.96.0.17:8000")
+    assert Settings().port == Settings.model_fields["port"].default
+    monkeypatch.setenv("PARSEBANK_PORT", "8010")
+    assert Settings().port == 8010
+
+
 def test_workers_default_to_the_cores_of_this_process() -> None:
     assert Settings().workers >= 1

@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from service.models.training.cards import note_trained
 from service.models.training.command import train_udpipe
 from service.models.training.component import (
     KINDS,
@@ -22,14 +23,16 @@ from service.models.training.component import (
 )
 from service.models.training.evaluation import evaluate_model
 from service.models.training.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
-from service.models.training.train import Progress, TrainedModel, train
+from service.models.training.train import Listener, Progress, TrainedModel, train
 from service.models.training.treebank import (
     filled_columns,
     fold_of,
     open_treebank,
     strip_columns,
 )
+from service.parsers import find_parser, identify
 from service.parsers.records import read_records
+from service.settings import Settings
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
@@ -44,14 +47,22 @@ COMPONENTS = {"tokenizer", "tagger", "fold-0", "fold-1", "parser"}
 
 
 def train_tiny(
-    folder: Path, recipe: Recipe = TINY, treebank: Path = TREEBANK
+    folder: Path,
+    recipe: Recipe = TINY,
+    treebank: Path = TREEBANK,
+    listen: Listener = lambda _: None,
 ) -> tuple[TrainedModel, list[Progress]]:
     reports: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        listen(progress)
+
     trained = train(
         open_treebank(treebank, version="test"),
         folder,
         recipe,
-        reports.append,
+        report,
         name="tiny",
         language="en",
         command="parsebank models train udpipe",
@@ -166,6 +177,28 @@ def test_a_changed_option_retrains_only_what_depends_on_it(
     _, reports = train_tiny(tmp_path, changed)
     started = {report.component for report in reports if report.message == "started"}
     assert started == {"tokenizer"}
+
+
+def test_an_earlier_model_of_the_name_serves_until_training_ends(
+    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+) -> None:
+    shutil.copytree(finished[0].model.parent, tmp_path, dirs_exist_ok=True)
+    settings = Settings(models_dir=tmp_path)
+    note_trained(settings, tmp_path / "tiny.udpipe", {"language": "en"})
+    before = identify(find_parser(settings, lang="en")).fingerprint
+    served: list[tuple[str, str]] = []
+
+    def listen(report: Progress) -> None:
+        fingerprint = identify(find_parser(settings, lang="en")).fingerprint
+        served.append((report.component, fingerprint))
+
+    changed = replace(TINY, tokenizer={**TINY.tokenizer, "learning_rate": 0.002})
+    trained, _ = train_tiny(tmp_path, changed, listen=listen)
+    assert {component for component, _ in served} == COMPONENTS | {"evaluation"}
+    assert {fingerprint for _, fingerprint in served} == {before}
+    assert file_sha256(trained.model) != file_sha256(finished[0].model)
+    note_trained(settings, trained.model, {"language": "en"})
+    assert identify(find_parser(settings, lang="en")).fingerprint != before
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])

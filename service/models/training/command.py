@@ -73,8 +73,8 @@ def train_udpipe(
             jobs=jobs,
         )
     card = parse_json(trained.card.read_text(encoding="utf-8"))
+    _record(trained, card)  # at once: until then, an earlier record of this name does not fit
     _print_result(trained, card["columns"])
-    _record(trained, card)
 
 
 def _command(told: dict[str, str]) -> str:

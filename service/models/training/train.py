@@ -106,12 +106,13 @@ def train(
     splits = {split: treebank.read(split, recipe.limit) for split in ("train", *EVALUATED_SPLITS)}
     recipe = replace(recipe, columns=filled_columns(splits["train"], recipe.columns))
     workshop = _Workshop(work, recipe, jobs, progress)
-    model = output / f"{name}.udpipe"
+    model = work / f"{name}.udpipe"
     components = _train_components(workshop, splits["train"], splits["dev"])
     combine_components(components, work / "dev.conllu", model)
     scores = _evaluate(model, {split: splits[split] for split in EVALUATED_SPLITS}, progress)
     card = ModelCard.describe(model, treebank, recipe, language, command, scores)
-    return TrainedModel(model, *write_card(card, output), scores)
+    # An earlier model of this name serves requests until here: file and card change together.
+    return TrainedModel(model.replace(output / model.name), *write_card(card, output), scores)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from service.parsers import find_parser
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
 
-from .conftest import Running, Service, ndjson, pairs
+from .conftest import Running, Service, ndjson, pair, pairs
 
 pytestmark = pytest.mark.asyncio
 
@@ -132,3 +132,18 @@ async def test_a_tokenizer_that_was_changed_in_its_folder_is_another_one(
         second = await service.backfill(ndjson(pairs(3), tokenizer=str(folder)))
         assert second["counts"]["stored"] == 3
         assert second["tokenizer_fingerprint"] != first["tokenizer_fingerprint"]
+
+
+@pytest.mark.slow
+async def test_a_drop_whose_example_is_stored_since_is_not_listed(running: Running) -> None:
+    items = [*pairs(3), pair(3, second="word " * 20), pair(4, first="")]
+
+    async def listed(limit: int) -> dict[str, Any]:
+        async with running(max_words_per_sentence=limit) as service:
+            await service.backfill(ndjson(items))
+            (dataset,) = (await service.client.get("/datasets")).json()
+            (part,) = dataset["parts"]
+            return {"rows": part["rows"], **part["dropped"]}
+
+    assert await listed(15) == {"rows": 3, "sentence_too_long": 1, "empty_text": 1}
+    assert await listed(30) == {"rows": 4, "empty_text": 1}

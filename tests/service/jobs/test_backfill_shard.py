@@ -130,6 +130,24 @@ def test_what_an_earlier_job_dropped_is_counted_again_and_written_once(bench: Be
     assert bench.size("drops") == 3
 
 
+def test_a_repeat_shares_the_fate_of_the_first(bench: Bench) -> None:
+    kept, empty, long = pair(0), pair(1, first=" "), pair(2, second="word " * 1500)
+    lines = bench.lines([kept, empty, long] * 3)
+    lines = [replace(line, is_repeat=line.position > 2) for line in lines]
+    dropped = {"empty_text": 3, "sentence_too_long": 3}
+    expected = Counts(9, stored=1, already_stored=2, dropped=dropped, parsed=3, reused=6)
+    assert run_shard(bench.shard(), lines, bench.tools(), Recorder()) == expected
+    assert [bench.size(table) for table in ("examples", "drops")] == [1, 2]
+
+
+def test_a_repeat_in_a_shard_of_its_own_shares_the_fate_of_the_first(bench: Bench) -> None:
+    long = bench.lines([pair(0, second="word " * 1500)] * 2)
+    for number, line in enumerate((long[0], replace(long[1], is_repeat=True))):
+        counts = run_shard(bench.shard(number), [line], bench.tools(), Recorder())
+        assert (counts.already_stored, counts.dropped) == (0, {"sentence_too_long": 1})
+    assert [bench.size(table) for table in ("examples", "drops")] == [0, 1]
+
+
 def test_a_rejection_that_comes_twice_is_counted_twice_and_written_once(bench: Bench) -> None:
     rejected = {"rejected": {"example_id": "r", "reason": "label", "message": "none"}}
     first, second = bench.lines([rejected, rejected])

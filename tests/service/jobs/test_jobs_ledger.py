@@ -6,10 +6,13 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from featurestore import open_store
+from service.jobs.ledger import KIND, ReportWriter
 from service.jobs.queue import LeaseLostError
 from service.jobs.records import Counts, FailedShard, JobFilter, Shard
 from syntax.errors import ConflictError, StoreBusyError, UnknownJobError
@@ -236,3 +239,32 @@ class Claimants:
 
     def _has_failed(self) -> bool:
         return self._board.ledger.get("b").started is not None
+
+
+def test_the_report_of_a_cancelled_job_waits_for_its_running_shards(
+    board: Board, tmp_path: Path
+) -> None:
+    with open_store(tmp_path / "store") as store:
+        writer = ReportWriter(store, board.ledger)
+
+        def reported() -> dict[str, int]:
+            writer.write()
+            return {each["job"]: each["stored"] for each in store.fingerprints.all(KIND).values()}
+
+        board.add("a", shards=2)
+        shard = board.queue.claim("w")
+        assert shard is not None
+        board.ledger.cancel("a")
+        assert reported() == {}
+        board.clock.now += 30
+        board.add("b", shards=1, request=OTHER)
+        assert board.complete(Counts(stored=1)) == [0]
+        assert reported() == {"b": 1}
+        board.queue.complete(shard, "w", Counts(stored=10))
+        assert reported() == {"a": 10, "b": 1}
+        board.add("c", shards=2)
+        assert board.queue.claim("dies") is not None
+        board.ledger.cancel("c")
+        assert "c" not in reported()
+        board.clock.now += 61
+        assert reported() == {"a": 10, "b": 1, "c": 0}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -171,3 +175,21 @@ async def test_follow_stops_without_end_event_at_shutdown(running: Running) -> N
         assert [event async for event in stream] == []
         answer = await service.client.get(f"/jobs/{job['id']}/events")
         assert "event: end" not in answer.text
+
+
+async def test_requests_are_parsed_while_job_routes_wait_for_the_database(
+    running: Running,
+) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    async with running(job_workers=0) as service:
+        path = service.settings.state_dir / "jobs.sqlite"
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            paths = ["/jobs", "/jobs", "/jobs", "/metrics"]
+            waiting = [asyncio.create_task(service.client.get(path)) for path in paths]
+            await asyncio.sleep(0.5)  # they wait now
+            parsed = await service.client.post("/parse", json={"texts": ["A new text."]})
+            assert parsed.status_code == 200
+            assert not any(task.done() for task in waiting)
+            database.execute("ROLLBACK")
+        assert {answer.status_code for answer in await asyncio.gather(*waiting)} == {200}

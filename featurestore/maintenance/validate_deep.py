@@ -21,7 +21,7 @@ from syntax.alignment import segment_features
 from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, LabelError, ParsebankError, StoreError, UnknownKeyError
 from syntax.examples import SpanLabel
-from syntax.keys import MAX_WORDS, parse_key
+from syntax.keys import parse_key
 from syntax.labels import Offsets, check_labels
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
@@ -54,20 +54,25 @@ def check_key(record: ParseRecord) -> None:
 
 def _is_split_at_some_limit(record: ParseRecord) -> bool:
     """Whether a service with another limit of words made the key; parses do not record limits."""
+    made_of = _made_of(record)
+    if made_of is None:
+        return False
     for limit in (*_LIMITS, *range(1, _MOST_WORDS)):
-        if record.key in possible_keys(record, limit):
+        if record.key == parse_key(*made_of, "split", limit):
             _LIMITS[limit] = None
             return True
     return False
 
 
-def possible_keys(record: ParseRecord, max_words: int = MAX_WORDS) -> Iterator[str]:
-    """The keys that a parse of such a text may have, where the parse shows what it was made of.
+def possible_keys(record: ParseRecord) -> Iterator[str]:
+    """The keys that a parse of such a text may have, where the parse shows what it was made of."""
+    if made_of := _made_of(record):
+        for long in ("refuse", "split"):
+            yield parse_key(*made_of, long)
 
-    Args:
-        record: The parse.
-        max_words: Limit of words of the service that made it.
-    """
+
+def _made_of(record: ParseRecord) -> tuple[str, str, str, str | None, list[str] | None] | None:
+    """Parser, language, mode, and the text or tokens of a parse; None if it does not show them."""
     parse = record.parse
     text, tokens = None, None
     if record.mode in _TEXT_MODES:
@@ -76,9 +81,8 @@ def possible_keys(record: ParseRecord, max_words: int = MAX_WORDS) -> Iterator[s
         spans = zip(parse.token_start, parse.token_end, strict=True)
         tokens = [parse.text[start:end] for start, end in spans]
     else:
-        return
-    for long in ("refuse", "split"):
-        yield parse_key(record.parser, record.lang, record.mode, text, tokens, long, max_words)
+        return None
+    return record.parser, record.lang, record.mode, text, tokens
 
 
 def unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:

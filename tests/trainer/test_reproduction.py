@@ -346,10 +346,33 @@ def test_coefficients_are_of_each_seed() -> None:
     assert (pearson.published, spearman.published) == (0.90, 0.87)
 
 
-def test_the_list_says_what_is_missing(tmp_path: Path) -> None:
-    found = CliRunner().invoke(build_app(), ["reproduce", "--list", "--data", str(tmp_path)])
+def test_the_list_says_what_is_missing_and_who_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "tokenizers" / "bert-base-multilingual-cased").mkdir(parents=True)
+    output = ("--output", str(tmp_path / "trials"))
+    found = CliRunner().invoke(
+        build_app(), ["reproduce", "--list", "--data", str(tmp_path), *output]
+    )
     assert found.exit_code == 0
-    assert f"needs {tmp_path}/treebanks/UD_English-EWT" in found.output
+    rows, missing = found.stdout.split("missing data\tfrom\tneeded by\n")
+    assert "\tdata: 1 of 2 missing" in rows.splitlines()[1]  # dependency-distances
+    assert "bert-base-multilingual-cased" not in missing
+    lines = {line[0]: line for line in (one.split("\t") for one in missing.splitlines())}
+    assert lines["benchmarks/multi30k"][1:] == [
+        "Multi30k, English and German (multi30k/dataset)",
+        "translation",
+    ]
+    assert lines["benchmarks/atis"][2] == "noise"
+    assert lines["benchmarks/pawsx"][2] == "releases, syntax-encoder"
+    assert f"Put it into {tmp_path}" in found.stderr
+
+
+def test_the_list_in_json_has_what_each_row_lacks(tmp_path: Path) -> None:
+    found = CliRunner().invoke(
+        build_app(), ["reproduce", "--list", "--json", "--data", str(tmp_path)]
+    )
+    noise = next(row for row in json.loads(found.stdout) if row["row"] == "noise")
+    assert noise["state"] == "data: 2 of 2 missing"
+    assert list(noise["missing"]) == ["benchmarks/atis", "encoders/all-MiniLM-L6-v2"]
 
 
 def test_an_unknown_row_is_an_error(tmp_path: Path) -> None:

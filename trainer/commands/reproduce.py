@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
+    from trainer.reproduction.row import Source
     from trainer.reproduction.trial import Trial
 
 
@@ -54,9 +56,7 @@ def reproduce(
         return Trial(chosen, folder, data.absolute(), sized, tuple(range(1, count + 1)), threads)
 
     if every or not row:
-        print_table(
-            ("row", "source", "rule", "state"), [_state(trial_of(one)) for one in rows.ROWS]
-        )
+        _list([trial_of(one) for one in rows.ROWS], as_json)
         return
     trial = trial_of(row)
     trial.check_data()
@@ -73,16 +73,39 @@ def reproduce(
     typer.echo(f"All numbers are in {trial.folder / FINDINGS}", err=True)
 
 
-def _state(trial: Trial) -> tuple[str, str, str, str]:
-    """Name, source and rule of a row, and whether it ran or could run."""
+_COLUMNS: Final = ("row", "source", "rule", "state")
+
+
+def _list(trials: Sequence[Trial], as_json: bool) -> None:
+    """Print the rows, and then each file or folder that is missing, with the rows that need it."""
+    records = [_record(trial) for trial in trials]
+    if as_json:
+        print_json(records)
+        return
+    print_table(_COLUMNS, [[record[name] for name in _COLUMNS] for record in records])
+    needed: dict[Source, list[str]] = {}
+    for trial in trials:
+        for source in trial.missing():
+            needed.setdefault(source, []).append(trial.row.name)
+    if needed:
+        lines = [(one.path, one.origin, tuple(names)) for one, names in needed.items()]
+        print_table(("missing data", "from", "needed by"), lines)
+        typer.echo(f"Put it into {trials[0].data}, or set PARSEBANK_DATA to its folder.", err=True)
+
+
+def _record(trial: Trial) -> dict[str, object]:
+    """A row, the verdict if it ran, and the data that is missing if it did not."""
     from trainer.reproduction.account import FINDINGS
     from trainer.results import read_json
 
-    findings, row = trial.folder / FINDINGS, trial.row
+    findings, row, missing = trial.folder / FINDINGS, trial.row, trial.missing()
     if findings.exists():
         state = str(read_json(findings, f"{findings} is gone")["verdict"])
-    elif missing := trial.missing():
-        state = f"needs {', '.join(missing)}"
+    elif missing:
+        state = f"data: {len(missing)} of {len(row.data)} missing"
     else:
         state = "not run here"
-    return row.name, row.source, row.rule, state
+    lacks = {source.path: source.origin for source in missing}
+    return dict(zip(_COLUMNS, (row.name, row.source, row.rule, state), strict=True)) | {
+        "missing": lacks
+    }

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from syntax.errors import SpecError
 from syntax.strict_json import parse_json
-from trainer.reproduction.row import Row, Size
+from trainer.reproduction.row import Row, Size, Source
 from trainer.results import read_json, read_result
 
 CONSOLE: Final = (sys.executable, "-P", "-m", "parsebank")
@@ -61,13 +61,9 @@ class Trial:
         seeds = f" --seeds {len(self.seeds)}" if self.seeds else ""
         return f"parsebank reproduce {self.row.name} --size {self.size}{seeds}"
 
-    def missing(self) -> list[str]:
-        """The data that is not at hand, each with where it comes from."""
-        return [
-            f"{self.data / source.path} ({source.origin})"
-            for source in self.row.data
-            if not (self.data / source.path).exists()
-        ]
+    def missing(self) -> list[Source]:
+        """The data that is not at hand."""
+        return [source for source in self.row.data if not (self.data / source.path).exists()]
 
     def check_data(self) -> None:
         """Check that all data is at hand.
@@ -76,7 +72,7 @@ class Trial:
             SpecError: Some is not; the message names it and where it comes from.
         """
         if missing := self.missing():
-            listed = "\n  ".join(missing)
+            listed = "\n  ".join(f"{self.data / one.path} ({one.origin})" for one in missing)
             raise SpecError(
                 f"{self.row.name} needs data that is not there:\n  {listed}\n"
                 "put it there, or set PARSEBANK_DATA to another folder"

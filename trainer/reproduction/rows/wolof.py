@@ -176,6 +176,7 @@ def findings(scores: Mapping[str, Scores]) -> Findings:
             Figure(f"{condition}: LAS of dev", _PUBLISHED_LAS.get(condition), values)
             for condition, values in dev.items()
         ),
+        gain("LAS of dev, mlm less random", None, dev["mlm"], dev["random"]),
         gain("LAS of dev, phrase loss released less published", None, *signs),
         gain("LAS of dev, phrases and trees less mlm, released loss", None, signs[0], dev["mlm"]),
         gain("LAS of dev, phrases and trees less mlm, published loss", None, signs[1], dev["mlm"]),

@@ -146,6 +146,7 @@ def test_what_a_condition_adds_is_the_mean_over_pairs_by_seed() -> None:
         points = 40 + sum(worth for part, worth in parts.items() if part in name)
         scores[name] = wolof.Scores((points, points + 1), (0,) * 2, (2 * points,) * 5)
     found = {one.name: one.values for one in wolof.findings(scores).figures}
+    assert found["LAS of dev, mlm less random"] == (50, 50)
     assert found["LAS of dev, phrase loss released less published"] == (4, 4)
     assert found["LAS of dev, phrases and trees less mlm, published loss"] == (-1, -1)
     gain = "mean gain over {} pairs of conditions".format

@@ -15,14 +15,15 @@ def read_texts(text: str, *, lines: bool) -> list[str]:
     """The text on the command line or standard input (``-``), whole or line by line.
 
     A text that is the name of a file is parsed as it stands, with a note on how to parse the file.
+    A byte order mark is no part of a text, and the ends of lines, LF or CRLF, are none of theirs.
     """
     if text != "-" and _is_file(text):
         typer.echo(f"Note: {text!r} is parsed as a text; for the file, use - < {text}", err=True)
     given = (
         _decoded(typer.get_binary_stream("stdin").read(), "standard input") if text == "-" else text
     )
-    whole = given.removesuffix("\n")
-    return whole.split("\n") if lines else [whole]
+    whole = given.removesuffix("\n").removesuffix("\r")
+    return whole.replace("\r\n", "\n").split("\n") if lines else [whole]
 
 
 def read_tokens(path: Path) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def _token(line: str) -> tuple[str, str | None]:
 
 def _decoded(content: bytes, name: str) -> str:
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise InvalidCharacterError(
             f"byte {error.start} of {name} is not UTF-8; convert it first"

@@ -125,6 +125,21 @@ def test_parse_names_standard_input_that_is_not_utf8(parsebank):
     assert result.stderr == "Error: byte 3 of standard input is not UTF-8; convert it first\n"
 
 
+@pytest.mark.parametrize("options", [(), ("--lines",), ("--lines", "--tokens")])
+def test_a_text_from_windows_is_parsed_as_any_other(parsebank, options):
+    given = ("parse", "-", "--lang", "en", "--format", "conllu", *options)
+    plain = parsebank(*given, input=b"Dogs bark.\nCats sleep.\n")
+    marked = parsebank(*given, input=b"\xef\xbb\xbfDogs bark.\r\nCats sleep.\r\n")
+    assert plain.exit_code == marked.exit_code == 0
+    assert marked.stdout.replace("\\r", "") == plain.stdout
+
+
+def test_a_byte_order_mark_is_no_part_of_a_token(parsebank, tmp_path):
+    (tmp_path / "tokens").write_bytes(b"\xef\xbb\xbfDogs\r\nbark\r\n")
+    result = parsebank("parse", "--tokens-file", tmp_path / "tokens", "--format", "conllu")
+    assert "\n1\tDogs\t" in result.stdout
+
+
 def test_without_a_language_it_is_the_parsers_or_the_services(parsebank, monkeypatch):
     monkeypatch.setenv("PARSEBANK_LANG", "xx")
     assert "'xx'" in parsebank("parse", "Bonjour.").stderr

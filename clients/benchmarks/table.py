@@ -32,6 +32,7 @@ from clients.benchmarks.table_values import (
     NameSearch,
     is_missing,
     label_of,
+    named,
     segment_of,
 )
 from clients.files import plain_path
@@ -160,7 +161,8 @@ class TableColumns:
                 self._check_spacing(row, label, mode, where)
                 segment = segments[field_of(label, self.fields)]
                 text = " ".join(segment.tokens or ()) if segment.text is None else segment.text
-            labels[label.name], repaired = label_of(label, row[column], names, where, text)
+            value = named(label, row[column], names, where) if column in listed else row[column]
+            labels[label.name], repaired = label_of(label, value, names, where, text)
             repairs += repaired
         return Example(example_id, segments, labels, repairs)
 

@@ -66,6 +66,23 @@ def label_of(
     return _READERS[spec.kind](value, names, where), ()
 
 
+def named(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> Any:
+    """A class or tags of a `ClassLabel`, with names in place of numbers.
+
+    There a number is a position in the list, also where a name looks like a number: of the names
+    ``1``, ``2`` and ``3``, the number 1 stands for ``2``.
+
+    Raises:
+        LabelError: A number is no position in the list; `NoLabelError` if it means no label.
+    """
+    if spec.kind == "tags" and isinstance(value, list):
+        return [
+            _numbered(tag, names, f"{where}, tag {number}") if type(tag) is int else tag
+            for number, tag in enumerate(value)
+        ]
+    return _numbered(value, names, where) if spec.kind == "class" and type(value) is int else value
+
+
 def is_missing(spec: LabelSpec, value: Any) -> bool:
     """Whether a value means a missing label; an empty list of spans is a label."""
     if value is None or value == "":

@@ -29,7 +29,7 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _langs(path: Path) -> set[str]:
-    rows = (raw for number, raw in numbered_lines(path) if number > 1)
+    rows = (raw for number, raw in numbered_lines(path) if number > 1 and raw)
     return {raw.partition(b"\t")[0].decode("utf-8", "backslashreplace") for raw in rows}
 
 

@@ -132,6 +132,39 @@ def test_class_number_minus_one_is_a_missing_label():
     assert good.labels == {"mood": "glad"}
 
 
+def test_a_class_number_is_a_position_even_among_names_that_are_numbers():
+    features = datasets.Features(
+        text=datasets.Value("string"),
+        stars=datasets.ClassLabel(names=["1", "2", "3"]),
+        flags=datasets.List(datasets.ClassLabel(names=["1", "0"])),
+        sign=datasets.ClassLabel(names=["-1", "1"]),
+    )
+    rows = {
+        "text": ["Poor show.", "Fine show."],
+        "stars": [0, 1],
+        "flags": [[0, 1], [1, 1]],
+        "sign": [0, 1],
+    }
+    data = datasets.Dataset.from_dict(rows, features=features)
+    _, items = dataset_items(data, split="dev", lang="en", labels=["stars", "flags", "sign"])
+    assert [item.labels for item in items] == [
+        {"stars": "1", "flags": ("1", "0"), "sign": "-1"},
+        {"stars": "2", "flags": ("0", "0"), "sign": "1"},
+    ]
+
+
+def test_minus_one_is_a_missing_label_even_where_a_class_is_called_so():
+    features = datasets.Features(
+        text=datasets.Value("string"), sign=datasets.ClassLabel(names=["-1", "1"])
+    )
+    rows = {"text": ["One.", "Two."], "sign": [-1, 0]}
+    data = datasets.Dataset.from_dict(rows, features=features)
+    _, items = dataset_items(data, split="dev", lang="en", labels=["sign"])
+    blind, good = items
+    assert blind.reason == "no_label"
+    assert good.labels == {"sign": "-1"}
+
+
 def test_a_damaged_file_is_named_and_the_others_are_read(data, tmp_path):
     data.to_parquet(tmp_path / "dev-00001-of-00002.parquet")
     (tmp_path / "dev-00000-of-00002.parquet").write_bytes(b"PAR1 and nothing else")

@@ -76,6 +76,12 @@ def test_the_authors_files_of_xnli_hold_several_languages(tmp_path):
     assert list(XNLI.read(tmp_path / "xnli.dev.tsv", "dev", "de")) == german
 
 
+def test_an_empty_line_of_xnli_names_no_language(tmp_path):
+    lines = "language\tgold_label\tsentence1\tsentence2\nen\tneutral\tA.\tB.\n\n"
+    (tmp_path / "xnli.dev.tsv").write_text(lines, "utf-8")
+    assert [part.lang for part in XNLI.parts(tmp_path)] == ["en"]
+
+
 def test_translated_training_files_of_xnli_are_read(tmp_path):
     text = "premise\thypo\tlabel\nA.\tB.\tcontradictory\nC.\tD.\tneutral\n"
     (tmp_path / "multinli.train.sw.tsv").write_text(text, "utf-8")

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax import Parse, format_conllu, parse_conllu, parse_from_sentences, read_conllu
+from syntax import (
+    Parse,
+    Sentence,
+    Token,
+    Word,
+    format_conllu,
+    parse_conllu,
+    parse_from_sentences,
+    read_conllu,
+)
 from syntax.errors import InputError
 from syntax.spans import word_spans
 from syntax.trees.spacing import safe_column
@@ -155,6 +164,19 @@ class TestSentences:
         (sentence,) = parse.sentences()
         assert sentence.words[0].form == sentence.tokens[0].form == "<UNK>"
         assert parse_from_sentences([sentence], layout="spaces").text == "abc d"
+
+    def test_a_surface_that_begins_with_the_form_is_found_in_the_text(self) -> None:
+        parse = parse_of("foo\u00ad bar", [("foo\u00ad", ["foo"]), ("bar", ["bar"])], [[0, 1]])
+        (sentence,) = parse.sentences()
+        for comments in ((), ("# text = foo\u00ad bar",)):
+            read = parse_from_sentences([replace(sentence, comments=comments)])
+            assert (read.text, read.token_start, read.token_end) == (parse.text, [0, 5], [4, 8])
+
+    def test_a_text_of_forms_is_read_although_misc_has_another_surface(self) -> None:
+        for surface in ("foo\u00ad", ""):
+            word = Word(1, "foo", head=0, deprel="root", misc=f"SpacesInToken={surface}")
+            sentence = Sentence((word,), (Token("foo", (1,)),), ("# text = foo",))
+            assert parse_from_sentences([sentence]).token_end == [3]
 
 
 # Characters that have broken some CoNLL-U writer before, and a few ordinary ones.

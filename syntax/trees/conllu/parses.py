@@ -26,8 +26,8 @@ def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text")
             `Parse.sentences` exactly.
 
     Returns:
-        The parse; ``text[start:end]`` is each token's form (with ``spaces`` its ``SpacesInToken``,
-        if it has one).
+        The parse; ``text[start:end]`` is each token's ``SpacesInToken`` if the text has it, else
+        its form.
 
     Raises:
         NoSentenceError: There is no sentence.
@@ -108,9 +108,10 @@ def _found_spans(sentence: Sentence, text: str, offset: int) -> list[tuple[int, 
     position = offset
     for token in sentence.tokens:
         start = _skip_spaces(text, position)
-        # The token's form or, without ``# text``, its surface.
+        # Texts have a token's surface or its form; where both fit, one begins with the other.
         candidates = (token.form, surface(token.form, sentence.misc_of(token)))
-        written = next((written for written in candidates if text.startswith(written, start)), None)
+        found = [written for written in candidates if text.startswith(written, start)]
+        written = max(found, key=len, default=None)
         if written is None:
             raise _mismatch(sentence, f"token {token.form!r}", text, offset, start)
         position = start + len(written)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from syntax.commands.tables import AsJson, print_json, print_table
 
 if TYPE_CHECKING:
-    from trainer.reproduction.row import Source
     from trainer.reproduction.trial import Trial
 
 
@@ -83,17 +83,17 @@ def _list(trials: Sequence[Trial], as_json: bool) -> None:
         print_json(records)
         return
     print_table(_COLUMNS, [[record[name] for name in _COLUMNS] for record in records])
-    needed: dict[Source, list[str]] = {}
-    for trial in trials:
-        for source in trial.missing():
-            needed.setdefault(source, []).append(trial.row.name)
+    needed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for record in records:
+        for source in record["missing"].items():
+            needed[source].append(record["row"])
     if needed:
-        lines = [(one.path, one.origin, tuple(names)) for one, names in needed.items()]
+        lines = [(*source, tuple(names)) for source, names in needed.items()]
         print_table(("missing data", "from", "needed by"), lines)
         typer.echo(f"Put it into {trials[0].data}, or set PARSEBANK_DATA to its folder.", err=True)
 
 
-def _record(trial: Trial) -> dict[str, object]:
+def _record(trial: Trial) -> dict[str, Any]:
     """A row, the verdict if it ran, and the data that is missing if it did not."""
     from trainer.reproduction.account import FINDINGS
     from trainer.results import read_json
@@ -105,7 +105,10 @@ def _record(trial: Trial) -> dict[str, object]:
         state = f"data: {len(missing)} of {len(row.data)} missing"
     else:
         state = "not run here"
-    lacks = {source.path: source.origin for source in missing}
-    return dict(zip(_COLUMNS, (row.name, row.source, row.rule, state), strict=True)) | {
-        "missing": lacks
+    return {
+        "row": row.name,
+        "source": row.source,
+        "rule": row.rule,
+        "state": state,
+        "missing": {source.path: source.origin for source in missing},
     }

@@ -263,16 +263,6 @@ def test_each_third_party_library_is_owned(package: str) -> None:
     assert wrong == []
 
 
-def test_no_file_outgrows_four_hundred_lines() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for package in PACKAGES
-        for path in modules(package)
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
-    }
-    assert long == {}
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_is_printed_is_never_taken_for_markup(package: str) -> None:
     """Texts have square brackets: Rich would swallow ``[NP]`` and fail on ``[/NP]``."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate.state import AcceleratorState
 
 from syntax.errors import SpecError
 from trainer.options import Recipe
@@ -25,6 +26,8 @@ def new_accelerator(recipe: Recipe) -> Accelerator:
     # and objectives none before they begin.
     partial = bool(recipe.streams) or recipe.training.delay > 0
     unused = [DistributedDataParallelKwargs(find_unused_parameters=True)] if partial else []
+    # It would keep the precision of the first run for the whole process, and refuse another.
+    AcceleratorState._reset_state()
     # Without `cpu`, accelerate lets each process on the CPU train by itself.
     accelerator = Accelerator(
         cpu=not torch.accelerator.is_available(), mixed_precision=precision, kwargs_handlers=unused

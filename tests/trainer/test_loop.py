@@ -172,12 +172,9 @@ def test_the_separator_edge_reaches_the_trees(store, small_recipe, tmp_path) -> 
 
 
 @pytest.mark.parametrize("variant", ["as_published", "as_released"])
-def test_mixed_precision_starts_near_full_precision(
-    store, small_recipe, tmp_path, forget_accelerate, variant
-) -> None:
+def test_mixed_precision_starts_near_full_precision(store, small_recipe, tmp_path, variant) -> None:
     recipe = small_recipe("max_steps=2", f"gat={variant}", f"attention_bias={variant}")
     exact = losses(train(recipe, store, tmp_path))[0]
-    forget_accelerate()
     mixed = losses(train(with_settings(recipe, ["precision=bf16"]), store, tmp_path))[0]
     assert mixed == pytest.approx(exact, rel=0.05)
     assert mixed != exact

@@ -68,6 +68,15 @@ def test_a_run_learns_and_its_model_comes_back(store, tmp_path, name, settings) 
     assert ",".join(loaded.recipe.task.relations) == "aux,case,det,nsubj,obl,punct,root"
 
 
+def test_lstms_learn_in_mixed_precision(store, tmp_path) -> None:
+    exact, mixed = (
+        train(recipe("orderfree-rnn-graph-delex", f"precision={precision}"), store, tmp_path)
+        for precision in ("fp32", "bf16")
+    )
+    assert mixed.progress.losses == pytest.approx(exact.progress.losses, rel=0.05)
+    assert mixed.progress.losses != exact.progress.losses
+
+
 def test_a_treebank_of_another_language_is_scored_with_all_of_its_words(store, tmp_path) -> None:
     """*le* has no piece, and a position, a tag and a head like other words."""
     run = train(recipe(), store, tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
+from torch import Tensor, nn
 
 from syntax.errors import SpecError
 from trainer.metrics.entities import entities
@@ -28,6 +30,7 @@ from trainer.nn.tagger import Tokens, TokenTagger
 from trainer.nn.words import WordStates
 from trainer.options.parser import MICROBERT, ParserOptions
 from trainer.options.tagger import TaggerOptions
+from trainer.systems.orderfree.rnn import VariationalBiLstm
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
 SMALL = {"arc": 6, "relation": 4, "relations": ("a", "b", "c:d"), "dropout": 0.0}
@@ -94,17 +97,28 @@ def test_characters_tell_the_last_states_of_both_directions() -> None:
 
 
 @pytest.mark.parametrize("learns", [True, False])
-def test_characters_tell_the_same_in_mixed_precision(learns) -> None:
-    """On a CPU, torch's LSTM gives bf16 for words that are all equally long."""
+@pytest.mark.parametrize("part", ["characters", "lstm", "highway", "variational", "memory"])
+def test_recurrent_parts_compute_in_full_precision(part, learns) -> None:
+    """Not every processor has an LSTM of bf16."""
     torch.manual_seed(0)
-    part, chars = CharLstm(5, 8), torch.tensor([[[2, 3, 2], [0, 0, 0]], [[4, 5, 6], [2, 2, 2]]])
+    states, real = torch.randn(2, 3, 5).bfloat16(), torch.tensor([[True] * 3, [True, False, False]])
+    variational = VariationalBiLstm(5, 4, 2, 0.5)
+    found: Callable[[], Tensor | tuple[Tensor, Tensor]] = {
+        "characters": partial(
+            CharLstm(5, 8), torch.tensor([[[2, 3, 2], [0, 0, 0]], [[4, 5, 6], [2, 2, 2]]])
+        ),
+        "lstm": partial(BiLstm(5, 4, 2, 0.5), states, real),
+        "highway": partial(HighwayLstm(5, 4, 2, 0.5, 0.5), states, real),
+        "variational": partial(variational, states, real),
+        "memory": partial(variational.with_memory, states, real),
+    }[part]
+    each = []
     with torch.set_grad_enabled(learns):
-        expected = part(chars)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = part(chars)
-    assert found.dtype == torch.float32
-    assert torch.allclose(found, expected, atol=0.01)
-    assert not torch.equal(found, expected)
+        for mixed in (False, True):
+            torch.manual_seed(1)
+            with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+                each.append(found())
+    torch.testing.assert_close(each[1], each[0], rtol=0, atol=0)
 
 
 def test_characters_need_an_even_width() -> None:

@@ -68,9 +68,8 @@ def losses(store: FeatureStore, recipe: Recipe, output) -> list[float]:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_bf16_stays_near_its_fp32_twin(small, recipe, tmp_path, forget_accelerate, model) -> None:
+def test_bf16_stays_near_its_fp32_twin(small, recipe, tmp_path, model) -> None:
     exact = losses(small, recipe(model), tmp_path)
-    forget_accelerate()
     mixed = losses(small, recipe(model, "precision=bf16"), tmp_path)
     assert mixed == pytest.approx(exact, rel=0.02)
     assert mixed != exact

@@ -182,7 +182,7 @@ def test_an_optimizer_of_nothing_but_frozen_groups_is_refused(
 
 
 def test_scaled_gradients_are_clipped_by_value_and_by_norm(
-    store, small_recipe, tmp_path, monkeypatch, forget_accelerate
+    store, small_recipe, tmp_path, monkeypatch
 ) -> None:
     """Without a GPU accelerate scales no losses, so the scaler of a GPU's fp16 is put in."""
 
@@ -192,7 +192,6 @@ def test_scaled_gradients_are_clipped_by_value_and_by_norm(
         return found
 
     monkeypatch.setattr("trainer.loop.new_accelerator", scaling)
-    forget_accelerate()
     made = small_recipe("precision=fp16", "clip_value=0.001", "clip_norm=0.002", "max_steps=1")
     run = Run(made, store, tmp_path, ())
     (part,), seen = run.optimizers, []

@@ -202,7 +202,9 @@ def test_the_baseline_takes_the_encoder_alone(store, phase_2, tmp_path) -> None:
 
 
 def test_a_fresh_parser_reads_frozen_states(store, phase_2, tmp_path) -> None:
+    """In mixed precision, too: it reads characters and words with LSTMs."""
     settings = (
+        "precision=bf16",
         *(f"start_from={phase_2}", "task.parser.mixed_layers=3", "task.parser.context_width=8"),
         *("task.parser.arc=8", "task.parser.relation=8"),
     )

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from trainer.nn.recurrent import in_full_precision
+
 EMBEDDING: Final = 50
 """Width of a character's embedding, as in supar."""
 
@@ -30,6 +32,7 @@ class CharLstm(nn.Module):
         self.lstm = nn.LSTM(EMBEDDING, width // 2, batch_first=True, bidirectional=True)
         self.width = width
 
+    @in_full_precision
     def forward(self, chars_BWC: Tensor) -> Tensor:
         """The states of words, zeros of one without characters. *Shape:* (B, W, D).
 
@@ -46,5 +49,4 @@ class CharLstm(nn.Module):
             self.embed(chars_NC), counts_N, batch_first=True, enforce_sorted=False
         )
         _, (last_2ND, _) = self.lstm(packed)
-        found_ND = torch.cat([*last_2ND], dim=1).to(states_BWD.dtype)  # half in mixed precision
-        return states_BWD.masked_scatter(real_BW[:, :, None], found_ND)
+        return states_BWD.masked_scatter(real_BW[:, :, None], torch.cat([*last_2ND], dim=1))

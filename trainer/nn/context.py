@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.nn.biaffine import keep_torch_weights
+from trainer.nn.recurrent import in_full_precision
 
 
 class BiLstm(nn.Module):
@@ -36,6 +37,7 @@ class BiLstm(nn.Module):
         self.width = 2 * hidden
         keep_torch_weights(self)
 
+    @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
         """The states of words with what is around them. *Shape:* (B, W, 2 * hidden).
 
@@ -80,6 +82,7 @@ class HighwayLstm(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.width = 2 * hidden
 
+    @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
         """The states of words with what is around them; arguments as of `BiLstm`."""
         turned_BW, states_BWD = _turned(real_BW), self.dropout(states_BWD)

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from syntax.batches import IGNORE
 from trainer.nn.biaffine import Biaffine, keep_torch_weights
 from trainer.nn.graph_parser import HIDDEN, SYMBOLS
+from trainer.nn.recurrent import in_full_precision
 
 
 class Steps(NamedTuple):
@@ -135,6 +136,7 @@ class StackParser(nn.Module):
         assert found is not None
         return found.heads[1:], found.relations[1:]
 
+    @in_full_precision
     def _search(
         self, states_HD: Tensor, memory_KD: Tensor, beam: int, ordered: bool
     ) -> _Hypothesis | None:
@@ -167,6 +169,7 @@ class StackParser(nn.Module):
             state_KD, memory_KD = state_KD[chosen], memory_KD[chosen]
         return kept[0]
 
+    @in_full_precision
     def _run(
         self, states_BHD: Tensor, tops_BS: Tensor, above_BS: Tensor, memory_BD: Tensor
     ) -> Tensor:

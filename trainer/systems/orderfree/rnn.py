@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.nn.biaffine import keep_torch_weights
+from trainer.nn.recurrent import in_full_precision
 
 
 class VariationalBiLstm(nn.Module):
@@ -40,6 +41,7 @@ class VariationalBiLstm(nn.Module):
         self.dropout, self.width = dropout, 2 * hidden
         keep_torch_weights(self)
 
+    @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
         """The states of the words with what is around them. *Shape:* (B, W, width).
 
@@ -57,6 +59,7 @@ class VariationalBiLstm(nn.Module):
             states_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
         return states_BWD
 
+    @in_full_precision
     def with_memory(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
         """The states, and the memory of the last layer when each direction has read all words.
 

@@ -100,7 +100,7 @@ def word_order(
     ] = None,
     linkage: Annotated[
         Linkage | None,
-        typer.Option(help="Linkage of the dendrogram. Default: average; the paper uses single."),
+        typer.Option(help="Linkage of the dendrogram. Default: single, as published."),
     ] = None,
     dependency_distances: Annotated[
         bool,
@@ -132,7 +132,7 @@ def word_order(
             opened, types=number or "published", missing=missing, min_count=min_count, parser=parser
         )
     if picture is not None:
-        found.draw(picture, linkage or "average")
+        found.draw(picture, linkage or "single")
     if found.left_out:
         langs = ", ".join(found.left_out)
         typer.echo(f"left out, with too few dependents to be compared: {langs}", err=True)

@@ -98,7 +98,7 @@ class WordOrder:
         means: NDArray[np.float64] = np.nanmean(differences, axis=2)
         return means
 
-    def clusters(self, linkage: Linkage = "average") -> NDArray[np.float64]:
+    def clusters(self, linkage: Linkage = "single") -> NDArray[np.float64]:
         """Hierarchical clustering of the languages by their distances.
 
         Returns:
@@ -122,7 +122,7 @@ class WordOrder:
         linked: NDArray[np.float64] = hierarchy.linkage(squareform(self.distances()), linkage)
         return linked
 
-    def draw(self, path: Path, linkage: Linkage = "average") -> None:
+    def draw(self, path: Path, linkage: Linkage = "single") -> None:
         """Write the dendrogram of `clusters` as a picture; the suffix chooses svg, png or pdf.
 
         Raises:

@@ -12,8 +12,8 @@ Missing = Literal["dropped", "as_published"]
 it, or its share is 0.5, as in the published vectors."""
 
 Linkage = Literal["average", "single", "complete", "weighted"]
-"""Methods of ``scipy.cluster.hierarchy.linkage`` that hold for any distance. The published figure
-has ``single`` (the nearest point)."""
+"""Methods of ``scipy.cluster.hierarchy.linkage`` that hold for any distance; ``single``, the
+nearest point, is that of the published figure."""
 
 
 def _read_types(text: str) -> tuple[Type, ...]:

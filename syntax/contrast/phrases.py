@@ -53,8 +53,8 @@ class PhraseSampler:
         positive_window: `synclm`: largest distance of the positive from the anchor, in pieces.
         negative_window: `synclm`: largest distance of negatives from the ends of the span.
         min_size: `lr_sib`: fewest pieces of a phrase.
-        max_height: `lr_sib`: most edges from the root of a phrase down to a leaf. 1 is lr-sib's
-            height 2, which counts nodes.
+        max_height: `lr_sib`: most edges from the root of a phrase down to a leaf: 2, as published
+            (Gessler and Schneider 2023, section 8: three nodes); its code has 1.
 
     Raises:
         SpecError: A number is out of range.
@@ -67,7 +67,7 @@ class PhraseSampler:
     positive_window: int = 3
     negative_window: int = 10
     min_size: int = 2
-    max_height: int = 1
+    max_height: int = 2
 
     def __post_init__(self) -> None:
         check_way(self.way)

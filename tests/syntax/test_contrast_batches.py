@@ -113,7 +113,8 @@ RECORDED: list[Any] = [
         "40a2e331f0bbdd35",
     ),
     (PhraseSampler(probability=0.9, max_samples=3), "89a849918359b80f"),
-    (PhraseSampler(way="lr_sib"), "39025f158dd08f5a"),
+    (PhraseSampler(way="lr_sib"), "9eccdebf7b4eebad"),
+    (PhraseSampler(way="lr_sib", max_height=1), "39025f158dd08f5a"),
     (
         PhraseSampler(way="lr_sib", max_height=3, negatives=4, max_samples=5, min_size=3),
         "709d5c05547916da",

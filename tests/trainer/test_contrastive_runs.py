@@ -139,6 +139,7 @@ def test_the_released_runs_differ_where_the_guide_says() -> None:
         "objectives.tree.projection": True,
     }
     assert changed["lr-sib"] == {
+        "data.samplers": ("phrase(way=lr_sib, max_height=1)", "tree(way=lr_sib)"),
         "objectives.phrase.phrase_loss": "lr_sib",
         "objectives.phrase.attention": "after_dropout",
         "objectives.tree.tree_topk": "released",

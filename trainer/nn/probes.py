@@ -1,7 +1,7 @@
 """Structural probes: states must tell tree distances and depths.
 
-The probes are those of Hewitt and Manning (2019); Syntax-MBERT (Ahmad et al. 2021, equations 6
-and 7) trains them on the states of its graph encoder, together with the task.
+The probes are those of Hewitt and Manning (2019); Syntax-MBERT (Ahmad et al. 2021, section 2.4)
+trains them on the states of its graph encoder, together with the task.
 
 Letters in shapes: ``B`` examples, ``L`` wordpieces, ``G`` width of the states, ``R`` rank.
 """

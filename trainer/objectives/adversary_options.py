@@ -34,7 +34,8 @@ class AdversaryOptions(ObjectiveOptions):
             tell the language.
         strength: Factor of what the encoder learns, lambda; 0 trains the discriminator alone.
         level: Whether each ``word`` is classified, or the mean of a ``sentence``.
-        discriminator: ``weak``, ``not_so_weak`` or ``strong``.
+        discriminator: ``weak``, a linear map, by which the authors' parsers transferred best;
+            ``not_so_weak`` or ``strong``.
         gan_loss: A switch: the losses of ``gan``.
         positions: A switch: which states are read.
         soft_labels: What the discriminator is to say of the source and of the auxiliary language
@@ -46,7 +47,7 @@ class AdversaryOptions(ObjectiveOptions):
     method: Literal["gan", "wgan", "reversal", "multitask"] = "gan"
     strength: float = 0.01
     level: Literal["word", "sentence"] = "word"
-    discriminator: Literal["weak", "not_so_weak", "strong"] = "not_so_weak"
+    discriminator: Literal["weak", "not_so_weak", "strong"] = "weak"
     gan_loss: Variant = "as_published"
     positions: Variant = "as_published"
     soft_labels: tuple[float, ...] = ()

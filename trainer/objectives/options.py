@@ -36,7 +36,7 @@ TREE_ARRAYS: Final = ("tree_offsets", "tree_root", "tree_positive", "tree_negati
 
 @dataclass(frozen=True, slots=True)
 class TreeDepthOptions(ObjectiveOptions):
-    """States must tell the depths of the nodes (Ahmad et al. 2021, equation 7).
+    """States must tell the depths of the nodes (Ahmad et al. 2021, section 2.4).
 
     Attributes:
         states: ``last``; ``syntax``, those of a graph encoder; or the number of a layer, 0 for the
@@ -63,7 +63,7 @@ class TreeDepthOptions(ObjectiveOptions):
 
 @dataclass(frozen=True, slots=True)
 class TreeDistanceOptions(ObjectiveOptions):
-    """States must tell the distances between nodes (Ahmad et al. 2021, equation 6).
+    """States must tell the distances between nodes (Ahmad et al. 2021, section 2.4).
 
     Attributes:
         states, rank: As in `TreeDepthOptions`.

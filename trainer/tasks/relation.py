@@ -48,7 +48,7 @@ SWITCHES: Final = (
     ),
     Switch(
         "task.classifier",
-        "a hidden layer with dropout, then the classes",
+        "dropout, then one linear map to the classes",
         "two hidden layers without dropout, then the classes",
     ),
 )
@@ -154,10 +154,10 @@ class Relation:
 
 
 class RelationHead(Head):
-    """Text, subject and object, each the maximum over its positions, through linear layers.
+    """Text, subject and object, each the maximum over its positions, through a linear map.
 
     Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
-    has one hidden layer more, and no dropout (`SWITCHES`).
+    has two hidden layers before it, and no dropout (`SWITCHES`).
 
     Args:
         config: Dropout, label columns and their classes.
@@ -169,11 +169,12 @@ class RelationHead(Head):
         options = config.task_options()
         assert isinstance(options, RelationOptions)
         self.options = options
-        self.dense = nn.Linear(3 * width, width)
-        self.second: nn.Linear | None = None
         if options.classifier == "as_released":
-            self.second = nn.Linear(width, width)
-        self.dropout = nn.Dropout(config.model_options().dropout)
+            first, second = nn.Linear(3 * width, width), nn.Linear(width, width)
+            self.hidden = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
+        else:
+            self.hidden = nn.Sequential(nn.Dropout(config.model_options().dropout))
+            width = 3 * width
         self.output = nn.Linear(width, len(config.classes[options.label]))
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
@@ -183,12 +184,7 @@ class RelationHead(Head):
         masks = [batch.attention_mask_BL & ~batch.special_tokens_mask_BL]
         masks += [batch.labels[name] > 0 for name in self.options.spans()]
         pooled_BD = torch.cat([max_over(states_BLD, mask_BL) for mask_BL in masks], -1)
-        hidden_BD = F.relu(self.dense(pooled_BD))
-        if self.second is None:
-            hidden_BD = self.dropout(hidden_BD)
-        else:
-            hidden_BD = F.relu(self.second(hidden_BD))
-        logits_BC = self.output(hidden_BD).float()
+        logits_BC = self.output(self.hidden(pooled_BD)).float()
         gold_B = batch.labels.get(label)
         loss = None if gold_B is None else F.cross_entropy(logits_BC, gold_B, ignore_index=NO_LABEL)
         return HeadOutput({label: logits_BC}, loss)

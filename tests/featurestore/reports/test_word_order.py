@@ -166,11 +166,12 @@ def test_missing_types_are_dropped_or_count_one_half(small) -> None:
 
 
 @pytest.mark.parametrize(
-    ("linkage", "height"), [("average", 2.5), ("single", 2), ("complete", 3), ("weighted", 2.5)]
+    ("chosen", "height"), [((), 2), (("average",), 2.5), (("complete",), 3), (("weighted",), 2.5)]
 )
-def test_linkage_chooses_the_distance_of_a_language_from_a_cluster(small, linkage, height) -> None:
+def test_linkage_chooses_the_distance_of_a_language_from_a_cluster(small, chosen, height) -> None:
+    """By itself, that of the nearest language, as in the published figure."""
     order = word_order(small, types="published", min_count=1, missing="as_published")
-    first, second = order.clusters(linkage)
+    first, second = order.clusters(*chosen)
     assert first.tolist() == pytest.approx([0, 1, 1 / 52, 2])
     assert second[2] == pytest.approx(height / 52)
 

@@ -19,8 +19,8 @@ class GateOptions(FrozenOptions):
     Attributes:
         layers, heads, head_size, feed_forward: Size of the Transformer.
         deltas: Edges that each syntactic head sees, the first heads; the others see everything.
-        prune: Edges off the paths between two mentions, beyond which the tree is cut off; negative
-            for the whole tree. Without mentions nothing is cut.
+        prune: Edges off the paths between two mentions, beyond which the tree is cut off, as the
+            released scripts do at 1; negative for the whole tree. Without mentions nothing is cut.
         diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches
             (`trainer.systems.gate.SWITCHES`).
         positions: ``none``; ``sequence``, relative positions in the text (Shaw et al. 2018); or
@@ -40,14 +40,14 @@ class GateOptions(FrozenOptions):
     head_size: int = 64
     feed_forward: int = 2048
     deltas: tuple[int, ...] = (2, 2, 4, 4)
-    prune: int = 1
+    prune: int = -1
     diagonal: Variant = "as_published"
     position_sign: Variant = "as_published"
     position_tables: Variant = "as_published"
     layer_norm: Variant = "as_published"
     feed_forward_dropout: Variant = "as_published"
     positions: Literal["none", "sequence", "structure"] = "none"
-    max_position: int = 16
+    max_position: int = 10
     use_upos: bool = True
     use_deprel: bool = True
     use_tags: bool = True

@@ -3,8 +3,9 @@
 Common to all: frozen multilingual BERT, a Transformer layer of 8 heads, dropout 0.5, batches of 50,
 SGD from 0.1, multiplied by 0.9 after each pass that is no better once five are done, clipping at 5,
 at most 200 passes, an end after 20 without a better one, seed 1013. For another source, or two at
-once, set ``data.lang``. The baselines of relative positions tell 16 positions on each side, as Shaw
-et al. do; the scripts tell 10, and so do the recipes ``-as-released``.
+once, set ``data.lang``. Trees are whole; the scripts prune them. The baselines of relative
+positions tell 5 positions on each side for relations and 10 for arguments (Ahmad 2021, the
+dissertation, Table 4.5); the scripts tell 10, and so do the recipes ``-as-released``.
 """
 
 from __future__ import annotations
@@ -67,18 +68,19 @@ def event_transformer() -> Recipe:
 
 def relation_relative() -> Recipe:
     """The baseline with relative positions in the text."""
-    return variant(relation(), "relative", "use_syntax=false", "positions=sequence")
+    settings = ("use_syntax=false", "positions=sequence", "max_position=5")
+    return variant(relation(), "relative", *settings)
 
 
 def relation_structural() -> Recipe:
     """The baseline with relative positions in the whole tree."""
-    settings = ("use_syntax=false", "positions=structure", "prune=-1")
+    settings = ("use_syntax=false", "positions=structure", "max_position=5")
     return variant(relation(), "structural", *settings)
 
 
 def relation_as_released() -> Recipe:
-    """Relations with every switch as released."""
-    return _as_released(relation())
+    """Relations with every switch as released, and trees pruned as in the scripts."""
+    return _as_released(relation(), "prune=1")
 
 
 def relation_relative_as_released() -> Recipe:
@@ -91,12 +93,12 @@ def relation_structural_as_released() -> Recipe:
     return _as_released(relation_structural())
 
 
-def _as_released(recipe: Recipe) -> Recipe:
+def _as_released(recipe: Recipe, *further: str) -> Recipe:
     from trainer.tasks import TASKS  # imports torch
 
     both = (*SWITCHES, *TASKS[recipe.task.name].switches)
     switches = [f"{switch.option}=as_released" for switch in both]
-    return variant(recipe, "as-released", *switches, "max_position=10")
+    return variant(recipe, "as-released", *switches, "max_position=10", *further)
 
 
 RECIPES.add("gate-relation", relation)

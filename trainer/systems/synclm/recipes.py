@@ -74,6 +74,7 @@ def synclm_as_in_lr_sib() -> Recipe:
     return variant(
         synclm(),
         "lr-sib",
+        "samplers=phrase(way=lr_sib, max_height=1),tree(way=lr_sib)",
         "objectives.phrase.phrase_loss=lr_sib",
         "objectives.phrase.attention=after_dropout",
         "objectives.tree.tree_topk=released",

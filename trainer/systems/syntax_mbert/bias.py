@@ -17,7 +17,7 @@ from trainer.nn.attention import EncoderSyntax, LayerSyntax
 class AttentionBias(nn.Module):
     """Two linear maps per syntactic layer: one for queries or values, one for keys.
 
-    Published (Ahmad et al. 2021, equation 5): ``Attention(Q + g W_Q, K + g W_K, V)``. Released:
+    Published (Ahmad et al. 2021, section 2.3): ``Attention(Q + g W_Q, K + g W_K, V)``. Released:
     ``Attention(Q, K + g W_K + b_K, V + g W_V + b_V)``.
 
     Args:

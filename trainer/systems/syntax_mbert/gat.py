@@ -1,7 +1,7 @@
 """Graph attention over a dependency tree, as published and as released with Syntax-MBERT.
 
 A node attends to the nodes at most ``max_distance`` edges away in the full tree. The published
-layer is equation 4 of Ahmad et al. (2021, https://aclanthology.org/2021.acl-long.350); the
+layer has equations 2 and 3 of Ahmad et al. (2021, https://aclanthology.org/2021.acl-long.350); the
 released code has the additive layer of Veličković et al. (2018) in its place.
 
 Letters in shapes: ``B`` examples, ``N`` graph heads, ``L`` wordpieces, ``D`` head size, ``F``

@@ -1,6 +1,6 @@
 """The graph encoder of Syntax-MBERT by itself, to be trained on trees before a task.
 
-Ahmad et al. 2021, section 3.3: it is trained on the trees of Universal Dependencies with the
+Ahmad et al. 2021, section 2.4: it is trained on the trees of Universal Dependencies with the
 distance and depth losses alone, then loaded into the whole model (`loading`).
 
 Letters in shapes: ``B`` examples, ``L`` wordpieces, ``G`` width of the states.

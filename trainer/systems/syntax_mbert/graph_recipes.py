@@ -1,4 +1,4 @@
-"""The graph encoder's own training (Ahmad et al. 2021, section 3.3).
+"""The graph encoder's own training (Ahmad et al. 2021, section 2.4).
 
 We have no figures for it from the paper, and the release only loads what it gave: passes, learning
 rate and evaluations are our own choice.

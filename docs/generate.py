@@ -10,6 +10,7 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -189,9 +190,11 @@ def _first(thing: Any) -> str:
 
 
 def reproduction() -> str:
-    """The committed results of `parsebank reproduce`."""
-    paths = sorted((DOCS / "reproduction").glob("*.json"))
-    return page(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    """The committed results of `parsebank reproduce`, with their errata."""
+    folder = DOCS / "reproduction"
+    errata = tomllib.loads((folder / "errata.toml").read_text(encoding="utf-8"))
+    paths = sorted(folder.glob("*.json"))
+    return page((json.loads(path.read_text(encoding="utf-8")) for path in paths), errata)
 
 
 def pipelines() -> str:

@@ -89,9 +89,43 @@ def _rounded(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def page(accounts: Iterable[Mapping[str, Any]]) -> str:
-    """The accounts as Markdown: a table of verdicts, then each row with its figures."""
-    ordered = sorted(accounts, key=lambda one: (list(ROWS).index(one["row"]), one["size"]))
+def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, Any]:
+    """An account with what was found wrong beside its figures, which stay as they are.
+
+    Args:
+        one: The account.
+        erratum: Facts that replace the account's; under ``published`` published figures by name,
+            under ``unpublished`` the names of figures that have none, and under ``notes`` more.
+
+    Raises:
+        KeyError: The account does not have what is replaced.
+    """
+    facts = dict(erratum)
+    published = facts.pop("published", {}) | dict.fromkeys(facts.pop("unpublished", ()))
+    notes = [f"**Erratum.** {note}" for note in facts.pop("notes", ())]
+    unknown = {*facts, *published} - {*one, *(figure["name"] for figure in one["figures"])}
+    if unknown:
+        raise KeyError(f"{one['row']} has no {', '.join(sorted(unknown))}")
+    figures = [
+        {**figure, "published": published.get(figure["name"], figure["published"])}
+        for figure in one["figures"]
+    ]
+    return {**one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
+
+
+def page(
+    accounts: Iterable[Mapping[str, Any]], errata: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
+    """The accounts as Markdown: a table of verdicts, then each row with its figures.
+
+    Args:
+        accounts: What trials came to.
+        errata: By row and size (``noise-small``), as `corrected` reads them.
+    """
+    found = [
+        corrected(one, (errata or {}).get(f"{one['row']}-{one['size']}", {})) for one in accounts
+    ]
+    ordered = sorted(found, key=lambda one: (list(ROWS).index(one["row"]), one["size"]))
     verdicts = [
         (f"[{one['row']}](#{one['row']}-{one['size']})", one["source"], one["verdict"])
         for one in ordered

@@ -140,8 +140,7 @@ def _run_claims(trial: Trial) -> Findings:
         [*printed, *measured],
         holds=all(abs(means[name] - claimed) < 0.025 for name, claimed in _CLAIMED.items()),
         notes=(
-            "The table was written down from memory; its eight columns of scores have the printed "
-            "averages, and ten of its distances are confirmed. Means over the parsers: "
+            "Means over the parsers: "
             f"{', '.join(f'{x} {y:.3f}' for x, y in means.items())}. "
             "Printed distances have two digits, so that many languages are of one rank, of which "
             "Spearman's coefficient takes the mean. The rule was written when the coefficients of "

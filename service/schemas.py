@@ -70,6 +70,7 @@ class ParseRequest(BaseModel):
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
+        allow_inf_nan=False,
         description="Time for the parsing; at most, and by default, `request_deadline_seconds`.",
     )
     tokenizer: str | None = Field(

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.app import create_app
 from service.jobs.processes import GRACE_SECONDS
 from service.logs import own_process
+from service.protocol import BoundedProtocol
 from service.relay import relay_standard_error
 from service.settings import Settings, is_loopback
 from syntax.errors import ParsebankError, SpecError
@@ -156,7 +157,7 @@ def _configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         app,
         interface="asgi3",
         loop="uvloop",
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -171,7 +172,7 @@ def _configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 
 def _engines(config: uvicorn.Config) -> dict[str, str]:
     """The event loop and the HTTP parser in use, for the log."""
-    return {"loop": str(config.loop), "http": str(config.http)}
+    return {"loop": str(config.loop), "http": "httptools"}
 
 
 @contextmanager

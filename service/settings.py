@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from featurestore import DEFAULT_STORE
 from syntax.errors import SpecError
@@ -27,7 +28,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="PARSEBANK_", extra="forbid", protected_namespaces=()
+        env_prefix="PARSEBANK_", extra="forbid", protected_namespaces=(), allow_inf_nan=False
     )
 
     store: str = Field(
@@ -333,13 +334,21 @@ def read_settings(**given: Any) -> Settings:
     """Settings from the environment, overridden by what was given and is not `None`.
 
     Raises:
-        SpecError: A value is not as its field describes.
+        SpecError: A value is not as its field describes, also one that is overridden.
     """
     try:
+        Settings()
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in error.errors()]
-        raise SpecError(f"the settings are wrong: {'; '.join(faults)}") from None
+        faults = "; ".join(map(_fault, error.errors()))
+    except SettingsError as error:
+        faults = f"{error}; give it as JSON"
+    raise SpecError(f"the settings are wrong: {faults}")
+
+
+def _fault(fault: ErrorDetails) -> str:
+    name = ".".join(map(str, fault["loc"]))
+    return f"{name} (PARSEBANK_{name.upper()}) is {fault['input']!r}: {fault['msg']}"
 
 
 def is_loopback(host: str) -> bool:

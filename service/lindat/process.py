@@ -36,16 +36,22 @@ class LindatAnswer:
 
 
 async def process(
-    pipeline: FeaturePipeline, settings: Settings, request: LindatRequest
+    pipeline: FeaturePipeline, settings: Settings, request: LindatRequest, keep: bool
 ) -> LindatAnswer:
     """Answer a request; parses go through the pipeline, as all others do.
+
+    Args:
+        pipeline: Parses the texts.
+        settings: Limits and models.
+        request: What is asked for.
+        keep: Whether new parses are stored.
 
     Raises:
         ParsebankError: Whatever is wrong with the request, or with any part of its data: this
             interface has no errors of single sentences.
     """
     model = await asyncio.to_thread(find_parser, settings, request.model)
-    job = _Job(pipeline, settings, request, model)
+    job = _Job(pipeline, settings, request, model, keep)
     if request.tokenizer is None:
         sentences = await job.read()
     else:
@@ -61,6 +67,7 @@ class _Job:
     settings: Settings
     request: LindatRequest
     model: ModelFile
+    keep: bool
 
     @property
     def shown(self) -> Shown:
@@ -134,7 +141,8 @@ class _Job:
         found: list[ItemFeatures | ParsebankError] = []
         turn = self.settings.max_queued_words // _TURNS
         for batch in await asyncio.to_thread(_batches, items, turn):
-            answer = await self.pipeline.run(FeatureRequest(tuple(batch), parser=self.model.name))
+            asked = FeatureRequest(tuple(batch), parser=self.model.name, store=self.keep)
+            answer = await self.pipeline.run(asked)
             found += answer.items
         return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -26,12 +28,23 @@ UPLOAD_SUFFIX: Final = "/backfill"
 PAUSE_SECONDS: Final = 30.0
 """Longest pause of a body: a client that sends a byte a minute would hold memory for hours."""
 
-BODIES_AT_ONCE: Final = 16
-"""Bodies of full size that may arrive at the same time."""
+BODIES_AT_ONCE: Final = 4
+"""Bodies of full size that may be in memory at the same time, as bytes, as JSON and as texts."""
+
+SMALL_BODY_BYTES: Final = 262_144
+"""Bodies up to this size have room of their own, which large ones cannot take from them."""
+
+TRIM_SECONDS: Final = 1.0
+
+_RETRY: Final = "too many large requests come at once; try again in a second"
 
 
 class BodyLimit:
     """ASGI middleware that refuses bodies over a limit, without reading them further.
+
+    The bodies of all requests together are limited as well: one that announces a large size is
+    admitted or refused before it is read, all others are counted as they arrive. What large ones
+    leave behind is given back to the system.
 
     A body of another media type than the route takes is refused, because a page of any site may
     send forms and plain text without a preflight. A body with a ``Content-Encoding`` is refused,
@@ -45,32 +58,49 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
         self._max_bytes = max_bytes
-        self._room = max_bytes * BODIES_AT_ONCE
+        self._announced_room = max_bytes * BODIES_AT_ONCE
+        self._arriving_room = max_bytes * BODIES_AT_ONCE
+        self._is_trimming = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to the app, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_upload = path_of(scope).endswith(UPLOAD_SUFFIX)
         try:
             length = _check_headers(scope)
-            if length > self._max_bytes and not is_upload:
-                raise self._too_large()
-        except InputError as error:
+            if path_of(scope).endswith(UPLOAD_SUFFIX):
+                await self._app(scope, _Body(receive, _unlimited), send)
+                return
+            self._check_size(length)
+            announced = length if length > SMALL_BODY_BYTES else 0
+            if announced > self._announced_room:
+                raise OverloadedError(_RETRY)
+        except (InputError, OverloadedError) as error:
             await error_answer(error)(scope, receive, send)
             return
-        if is_upload:
-            await self._app(scope, _Body(receive, _unlimited), send)
+        if announced:
+            await self._read_announced(announced, scope, receive, send)
         else:
-            await self._read(scope, receive, send)
+            await self._read_arriving(scope, receive, send)
 
-    async def _read(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _read_announced(self, size: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a large body, whose whole size is taken at once."""
+        self._announced_room -= size
+        try:
+            await self._app(scope, _Body(receive, _unlimited), send)
+        finally:
+            self._announced_room += size
+            self._trim_soon()
+
+    async def _read_arriving(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = _Body(receive, self._claim)
         try:
             await self._app(scope, body, send)
         finally:
-            self._room += body.size
+            self._arriving_room += body.size
+            if body.size > SMALL_BODY_BYTES:
+                self._trim_soon()
 
     def _claim(self, size: int, grown: int) -> None:
         """Count the bytes of a body as they arrive; chunked bodies declare no length.
@@ -79,11 +109,26 @@ class BodyLimit:
             RequestEntityTooLargeError: The body is too large.
             OverloadedError: The bodies of all requests together are too large.
         """
-        self._room -= grown
+        self._arriving_room -= grown
+        self._check_size(size)
+        if self._arriving_room < 0:
+            raise OverloadedError(_RETRY)
+
+    def _trim_soon(self) -> None:
+        """Give the memory of large bodies back, once for all that end within a second."""
+        if not self._is_trimming:
+            self._is_trimming = True
+            loop = asyncio.get_running_loop()
+            loop.call_later(TRIM_SECONDS, loop.run_in_executor, None, self._trim)
+
+    def _trim(self) -> None:
+        self._is_trimming = False
+        with suppress(AttributeError):  # only glibc keeps what was freed, and has this
+            ctypes.CDLL(None).malloc_trim(0)
+
+    def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
             raise self._too_large()
-        if self._room < 0:
-            raise OverloadedError("too many large requests come at once; try again in a second")
 
     def _too_large(self) -> RequestEntityTooLargeError:
         return RequestEntityTooLargeError(

@@ -169,6 +169,7 @@ class FeaturesRequest(AssemblyOptions):
     deadline_seconds: float | None = Field(
         default=None,
         gt=0,
+        allow_inf_nan=False,
         description="Time for the parsing; at most, and by default, `request_deadline_seconds`.",
     )
     store: bool = Field(

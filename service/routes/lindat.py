@@ -19,7 +19,7 @@ from service.lindat import LindatAnswer, lindat_models, process, read_fields, re
 from service.lindat.request import INPUTS, OUTPUTS
 from service.routes.disconnect import while_connected
 from service.services import Services, UsesServices
-from syntax.errors import ParsebankError
+from syntax.errors import ParsebankError, RequestEntityTooLargeError
 
 
 class _PlainErrors(APIRoute):
@@ -41,6 +41,9 @@ class _PlainErrors(APIRoute):
 
         return plainly
 
+
+GET_CHARACTERS: Final = 2_000
+"""Longest data in a query: 350 words, which take 40 ms."""
 
 _log = structlog.get_logger(__name__)
 
@@ -88,7 +91,10 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
         },
     },
     400: {**_PLAIN, "description": "The request cannot be answered as it is."},
-    413: {**_EITHER, "description": "The body is larger than `max_body_bytes`."},
+    413: {
+        **_EITHER,
+        "description": "The body is larger than `max_body_bytes`, or the data of a GET too long.",
+    },
     429: {**_EITHER, "description": "Too many requests, or too much waiting; see `Retry-After`."},
     501: {**_PLAIN, "description": "The model needs an extra that is not installed."},
     503: {**_PLAIN, "description": "The model or the store is out of order."},
@@ -132,25 +138,40 @@ async def lindat_list_models(services: UsesServices) -> dict[str, Any]:
 
 @router.get("/process", response_model=None, responses=_RESPONSES, openapi_extra=_GET)
 async def lindat_process_query(request: Request, services: UsesServices) -> Response:
-    """Tokenize, tag and parse as UDPipe's web service does."""
-    return await _process(request, services)
+    """Tokenize, tag and parse a short text as UDPipe's web service does; this stores nothing.
+
+    A page of any site can have its visitors' browsers send a GET, and over plain HTTP they do not
+    say whose page it was. So it costs no more than a short text, and leaves nothing behind.
+    """
+    return await _process(request, services, keep=False)
 
 
 @router.post("/process", response_model=None, responses=_RESPONSES, openapi_extra=_POST)
 async def lindat_process_body(request: Request, services: UsesServices) -> Response:
-    """The same with a form or files as the body."""
-    return await _process(request, services)
+    """The same for texts of any length, with a form or files as the body; parses are kept."""
+    return await _process(request, services, keep=True)
 
 
-async def _process(request: Request, services: Services) -> Response:
+async def _process(request: Request, services: Services, keep: bool) -> Response:
     body = await request.body()
     content_type = request.headers.get("content-type", "")
     query: bytes = request.scope["query_string"]
     fields = await asyncio.to_thread(read_fields, query, content_type, body)
+    if not keep:
+        _check_short(fields.get("data", ""))
     asked = await asyncio.to_thread(read_request, fields)
     async with while_connected(request):
-        answer = await process(services.pipeline, services.settings, asked)
+        answer = await process(services.pipeline, services.settings, asked, keep)
         return await asyncio.to_thread(_response, answer)
+
+
+def _check_short(data: str) -> None:
+    if len(data) > GET_CHARACTERS:
+        raise RequestEntityTooLargeError(
+            f"the data has {len(data)} characters; GET takes at most {GET_CHARACTERS}. Send the "
+            "same parameters by POST, as a form",
+            limit=GET_CHARACTERS,
+        )
 
 
 def _response(answer: LindatAnswer) -> Response:

@@ -2,7 +2,8 @@
 
 A page can have its visitor's browser send requests to whatever that reaches, loopback included. It
 may not read the answers, but a request that stores texts or unloads a model has done its work by
-then. So routes that write refuse requests of other origins.
+then. So routes that write refuse requests of other origins. Browsers do not name the origin of a
+GET to another machine over plain HTTP: no GET writes.
 
 A page can also let its own name point to the service's address once it is loaded (DNS rebinding);
 it then has the same origin and may read everything. The ``Host`` header still has that name, so

@@ -61,7 +61,7 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("POST", "/features"): Rule("parse", JSON),
     ("GET", "/features/{key}"): Rule("read"),
     ("GET", "/api/models"): Rule("read"),
-    # Both parse, and keep what they parsed. The route reads forms itself, as LINDAT's does.
+    # Both parse, and POST keeps what it parsed. The route reads forms itself, as LINDAT's does.
     ("GET", "/api/process"): Rule("parse"),
     ("POST", "/api/process"): Rule("parse"),
     ("GET", "/datasets"): Rule("read"),

@@ -164,6 +164,17 @@ async def test_a_corrupt_model_is_503_and_other_parsers_answer(
         assert problems["udpipe/english-ewt"] is None
 
 
+@pytest.mark.parametrize("seconds", ["1e999", "Infinity", "NaN", "0", "-1"])
+async def test_a_deadline_is_a_finite_time(client: httpx.AsyncClient, seconds: str) -> None:
+    segments = b'"examples": [{"segments": [{"text": "Go."}]}]'
+    for path, asked in (("/parse", b'"text": "Go."'), ("/features", segments)):
+        content = b'{%b, "deadline_seconds": %b}' % (asked, seconds.encode())
+        headers = {"content-type": "application/json"}
+        refused = await client.post(path, content=content, headers=headers)
+        assert refused.status_code == 422
+        assert "deadline_seconds" in refused.json()["message"]
+
+
 @pytest.mark.slow
 async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -> None:
     async with serve(request_deadline_seconds=1.5, max_words_per_sentence=20_000) as client:

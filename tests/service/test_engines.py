@@ -17,7 +17,7 @@ async def test_uvloop_and_httptools_are_there_and_chosen(make_settings: Callable
     chosen = make_settings()
     config = Server(create_app(chosen), chosen).config
     config.load()
-    assert config.http_protocol_class.__name__ == "HttpToolsProtocol"
+    assert config.http_protocol_class.__name__ == "BoundedProtocol"
     loop = config.get_loop_factory()()
     try:
         assert type(loop).__module__ == "uvloop"

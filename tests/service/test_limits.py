@@ -112,6 +112,27 @@ async def test_concurrent_bodies_share_a_limit(serve: Serve) -> None:
         assert (await call(client.app, whole))[1]["error_type"] == "unknown_language"
 
 
+async def test_large_bodies_are_refused_before_they_are_read(serve: Serve) -> None:
+    size = limits.SMALL_BODY_BYTES * 2
+    async with serve(max_body_bytes=size) as client:
+        length = str(size)
+        held = [
+            asyncio.create_task(call(client.app, [], content_length=length))
+            for _ in range(limits.BODIES_AT_ONCE)
+        ]
+        await asyncio.sleep(0.05)
+        status, answer = await call(client.app, [], content_length=length)
+        assert (status, answer["error_type"]) == (429, "overloaded")
+        # They are in nobody's way but their own.
+        assert (await client.post("/parse", json={"text": "a", "lang": "tlh"})).status_code == 422
+        for task in held:
+            task.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+        whole = [piece(b'{"text": "' + b" " * (size - 27) + b'", "lang": "tlh"}', more=False)]
+        answered = await call(client.app, whole, content_length=length)
+        assert answered[1]["error_type"] == "unknown_language"
+
+
 @pytest.mark.parametrize("length", [1025, 10**30])
 async def test_a_declared_length_over_the_limit_is_refused_unread(
     serve: Serve, length: int

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -15,7 +19,8 @@ from clients import Client
 from service.security.keys import KeyFile
 from syntax.examples import DatasetSpec, Example, Segment
 
-from .serving import served
+from .browser import Browser
+from .serving import Served, served
 
 Serve = Callable[..., Any]
 
@@ -160,10 +165,16 @@ async def test_with_keys_any_name_will_do_unless_some_are_listed(
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service as anybody starts it."""
-    with served(tmp_path_factory.mktemp("service"), "--host", "127.0.0.1") as service:
-        yield service.url
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service as anybody starts it, which goes by a name that is no loopback to browsers too."""
+    folder, names = tmp_path_factory.mktemp("service"), '["parsebank.test"]'
+    with served(folder, "--host", "127.0.0.1", allowed_hosts=names) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def url(service: Served) -> str:
+    return service.url
 
 
 def test_cross_origin_page_cannot_write_to_a_loopback_service(url: str) -> None:
@@ -198,3 +209,102 @@ def test_origin_check_admits_clients_without_origin(url: str, tmp_path: Path) ->
         with client:
             assert len(client.parse("It rained.").items) == 1
             assert client.backfill(spec, examples).id
+
+
+LOADS = {
+    "img": "<img src={url}>",
+    "script": "<script src={url}></script>",
+    "style": "<link rel=stylesheet href={url}>",
+    "prefetch": "<link rel=prefetch href={url}>",
+    "preload": "<link rel=preload as=fetch crossorigin href={url}>",
+    "iframe": "<iframe src={url}></iframe>",
+    "object": "<object data={url}></object>",
+    "embed": "<embed src={url}>",
+    "video": "<video src={url} autoplay></video>",
+    "fetch": "<script>fetch({url}, {{mode: 'no-cors'}})</script>",
+    "form": "<iframe name=f></iframe><form target=f action={form}><input name=data value={text}>"
+    "<input name=tokenizer></form><script>document.forms[0].submit()</script>",
+}
+"""Ways in which a page has its visitor's browser send a GET."""
+
+
+@contextmanager
+def site(page: str) -> Iterator[int]:
+    """A web site of one page; gives its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(page.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def process_url(base: str, text: str) -> str:
+    return f"{base}/api/process?tokenizer=&tagger=&parser=&data={quote(text)}"
+
+
+def is_stored(url: str, text: str) -> bool:
+    answer = httpx.post(f"{url}/parse", json={"text": text, "store": False}, timeout=60).json()
+    return bool(answer["items"][0]["cached"])
+
+
+def test_no_get_stores_its_text(url: str) -> None:
+    """Neither that of a page whose browser does not say so, nor a typed or clicked link's."""
+    for number, headers in enumerate(({}, {"Referer": EVIL}, {"Sec-Fetch-Site": "none"})):
+        text = f"It rained {number} times."
+        answer = httpx.get(process_url(url, text), headers=headers, timeout=60)
+        assert answer.status_code == 200
+        assert f"# text = {text}" in answer.json()["result"]
+        assert not is_stored(url, text)
+    assert httpx.post(f"{url}/api/process", data={"data": text, "tokenizer": ""}).is_success
+    assert is_stored(url, text)
+
+
+def test_a_get_takes_a_short_text_only(url: str) -> None:
+    longest = "Birds sing. " * 166 + "Go home."
+    assert len(longest) == 2_000
+    assert httpx.get(process_url(url, longest), timeout=60).is_success
+    refused = httpx.get(process_url(url, longest + "!"))
+    assert refused.status_code == 413
+    assert refused.headers["content-type"].startswith("text/plain")
+    assert "2001 characters" in refused.text
+    assert "POST" in refused.text
+    more = {"data": longest + "!", "tokenizer": ""}
+    assert httpx.post(f"{url}/api/process", data=more, timeout=60).is_success
+
+
+@pytest.mark.slow
+def test_a_page_of_another_site_stores_nothing_over_plain_http(
+    browser: Browser, service: Served
+) -> None:
+    base = service.url.replace("127.0.0.1", "parsebank.test")
+    texts = {way: f"The {way} was sent." for way in [*LOADS, "link"]}
+    parts = [
+        way.format(
+            url=f'"{process_url(base, texts[name])}"',
+            form=f'"{base}/api/process"',
+            text=f'"{texts[name]}"',
+        )
+        for name, way in LOADS.items()
+    ]
+    link = f'<a href="{process_url(base, texts["link"])}">more</a>'
+    page = f"<!doctype html><title>evil</title>{link}{''.join(parts)}"
+    asked = service.log.read_text().count("route=/api/process")
+    with site(page) as port:
+        browser.open(f"http://evil.test:{port}/")
+        browser.wait_for("document.readyState === 'complete'")
+        browser.click("a")
+        browser.wait_for_text("# text = The link was sent.")
+    came = service.log.read_text().count("route=/api/process") - asked
+    assert came >= len(texts) - 1, service.log.read_text()  # a prefetch may be left out
+    for way, text in texts.items():
+        assert not is_stored(service.url, text), way

@@ -219,6 +219,71 @@ def test_a_compressed_body_is_refused_not_unpacked(service: Service) -> None:
     assert "Content-Encoding" in answer.json()["message"]
 
 
+def flood(port: int, head: bytes, more: bytes) -> bytes:
+    """The answer to a request that goes on and on, to 64 MB if it is let."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+        connection.sendall(head)
+        try:
+            for _ in range((64 << 20) // len(more)):
+                connection.sendall(more)
+        except OSError:  # refused; what was answered before is still there
+            pass
+        try:
+            return connection.recv(65_536)
+        except OSError:
+            return b""
+
+
+CHUNKED = b"POST /parse HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+FLOODS = {
+    "headers": (b"GET / HTTP/1.1\r\n", b"a: b\r\n" * 10_000),
+    "header": (b"GET / HTTP/1.1\r\na: ", b"b" * 60_000),
+    "name": (b"GET / HTTP/1.1\r\n", b"b" * 60_000),
+    "url": (b"GET /", b"b" * 60_000),
+    "trailers": (CHUNKED + b"0\r\n", b"a: b\r\n" * 10_000),
+    "trailer": (CHUNKED + b"2\r\n{}\r\n0\r\na: ", b"b" * 60_000),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_flood_of_headers_is_refused_before_it_is_kept(service: Service, kind: str) -> None:
+    process = psutil.Process(service.process.pid)
+    before = process.memory_info().rss
+    answers: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(flood(service.port, *FLOODS[kind])))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    assert httpx.get(f"{service.url}/health/live", timeout=60).is_success
+    for thread in threads:
+        thread.join()
+    if "trailer" not in kind:  # the request may have been answered: 401
+        assert any(answer.startswith(b"HTTP/1.1 431 ") for answer in answers)
+        assert any(b"more than 65536 bytes" in answer for answer in answers)
+    assert process.memory_info().rss - before < 16 << 20
+    assert httpx.get(f"{service.url}/health/live").is_success
+
+
+def test_a_head_below_the_limit_is_read(service: Service) -> None:
+    headers = {"X-API-Key": service.key, "X-Long": "a" * 50_000}
+    assert httpx.get(f"{service.url}/info", headers=headers).status_code == 200
+    with httpx.Client(base_url=service.url) as client:  # nor do requests of a connection add up
+        for _ in range(3):
+            assert client.get("/health/live", headers=headers).is_success
+
+
+def test_a_trailer_is_no_header(service: Service) -> None:
+    """Or a key could come after the checks of the headers."""
+    body = b'{"text": "Go."}'
+    sent = CHUNKED.replace(b"chunked", b"chunked\r\nContent-Type: application/json")
+    sent += b"%x\r\n%b\r\n0\r\nX-API-Key: %b\r\n\r\n" % (len(body), body, service.key.encode())
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.sendall(sent)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+
+
 def test_the_server_does_not_name_itself(service: Service) -> None:
     answer = httpx.get(f"{service.url}/health/live")
     assert "server" not in answer.headers

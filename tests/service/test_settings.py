@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from service.settings import Settings
+from service.settings import Settings, read_settings
+from syntax.errors import SpecError
 
 
 def test_every_field_says_what_it_does() -> None:
@@ -39,12 +40,26 @@ def test_job_state_lies_in_a_local_store_unless_told_otherwise(tmp_path: Path) -
         {"port": 70000},
         {"request_deadline_seconds": 0},
         {"log_level": "loud"},
+        {"job_text_seconds": float("inf")},
         {"max_itmes": 3},
     ],
 )
 def test_what_makes_no_sense_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Settings(**fields)
+
+
+def test_a_wrong_variable_is_named_also_where_it_is_overridden(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARSEBANK_WORKERS", "many")
+    for given in ({}, {"workers": 1}):
+        with pytest.raises(SpecError, match=r"PARSEBANK_WORKERS.*'many'.*integer"):
+            read_settings(**given)
+    monkeypatch.setenv("PARSEBANK_WORKERS", "1")
+    monkeypatch.setenv("PARSEBANK_PARSERS", "udpipe")
+    with pytest.raises(SpecError, match=r"parsers.*JSON"):
+        read_settings()
 
 
 def test_a_service_link_of_kubernetes_is_no_port(monkeypatch: pytest.MonkeyPatch) -> None:

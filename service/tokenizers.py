@@ -66,6 +66,11 @@ class LoadedTokenizer:
         """Its folder as a path that means the same to another process; else its name."""
         return self.name if self.folder is None else str(self.folder.resolve())
 
+    def unknown(self) -> tuple[int, str] | None:
+        """Id and name of the token for what it does not know, such as ``(100, "[UNK]")``."""
+        number = self.special_tokens.unk_id
+        return None if number is None else (number, self._backend.id_to_token(number))
+
     def save(self, path: Path) -> None:
         """Write it as a ``tokenizer.json``; special tokens are in `special_tokens`."""
         self._backend.save(str(path))

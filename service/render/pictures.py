@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, Literal, get_args
+from functools import cached_property, partial
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.pipeline.features import align_pieces, shown_matrices
-from service.pipeline.records import MatrixName, Pieces
+from service.pipeline.records import MatrixName
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.drawing.alignment import Piece, draw_alignment
 from syntax.drawing.graph import graph_of_sentence
-from syntax.drawing.heatmap import draw_matrix
+from syntax.drawing.heatmap import draw_matrix, has_path
 from syntax.drawing.svg import Picture
 from syntax.drawing.trees import LAYOUTS
 from syntax.errors import NoSentenceError, SentenceTooLongError, SpecError, TextTooLongError
@@ -25,9 +25,29 @@ from syntax.trees.conllu import format_conllu, parse_conllu, parse_from_sentence
 
 PictureName = Literal["arcs", "hierarchy", "wordpieces", "distance", "depth", "ancestor"]
 
+LARGEST: Final = 256
+"""Rows and columns of matrices that are answered as numbers."""
+
 Int32 = NDArray[np.int32]
 
 _MATRICES: Final[tuple[MatrixName, ...]] = get_args(MatrixName)
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices of a sentence, in JSON.
+
+    Attributes:
+        total: Wordpieces (or words) of the sentence; the first `LARGEST` are answered.
+        labels: Their texts.
+        words: The id of each one's word; empty for a piece without a word.
+        values: By name: numbers, or truth values; ``None`` where there is no path.
+    """
+
+    total: int
+    labels: list[str]
+    words: list[str]
+    values: dict[MatrixName, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -38,11 +58,13 @@ class Drawn:
         texts: The text of every sentence that came.
         conllu: The drawn one.
         pictures: SVG by name; a sentence without wordpieces has no picture of them.
+        matrices: Those that were asked for as numbers.
     """
 
     texts: list[str]
     conllu: str
     pictures: dict[str, str]
+    matrices: Matrices | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,7 @@ def draw_conllu(
     conllu: str,
     chosen: int,
     names: Sequence[PictureName],
+    matrices: Sequence[MatrixName],
     limits: Limits,
     tokenizer: LoadedTokenizer | None,
     policy: str,
@@ -77,6 +100,7 @@ def draw_conllu(
         conllu: The document.
         chosen: Which sentence, 0-based.
         names: The pictures wanted.
+        matrices: Those wanted as numbers.
         limits: What is refused.
         tokenizer: For wordpieces; without one, matrices are over words.
         policy: How the pieces of a word hang, a name in `syntax.subwords.POLICIES`.
@@ -102,7 +126,8 @@ def draw_conllu(
     parts: dict[str, Callable[[], Picture]] = {
         layout: partial(draw, graph, sentence.text) for layout, draw in LAYOUTS.items()
     }
-    if not {*names} <= {*parts}:
+    numbers = None
+    if matrices or not {*names} <= {*parts}:
         parse = parse_from_sentences(sentences, layout="spaces")
         if len(parse.text) > limits.characters:
             raise TextTooLongError(
@@ -111,12 +136,12 @@ def draw_conllu(
                 characters=len(parse.text),
                 limit=limits.characters,
             )
-        pieces = None
-        if tokenizer is not None:
-            pieces = align_pieces(parse, *tokenizer.encode(parse.text), policy)
-        parts |= _derived(parse, chosen, sentence.text, pieces, limits.pieces)
+        derived = _derive(parse, chosen, tokenizer, policy, limits.pieces)
+        parts |= derived.pictures(sentence.text)
+        numbers = derived.numbers(matrices) if matrices else None
     pictures: dict[str, str] = {name: parts[name]().svg() for name in names if name in parts}
-    return Drawn([one.text for one in sentences], format_conllu([sentence]), pictures)
+    texts = [one.text for one in sentences]
+    return Drawn(texts, format_conllu([sentence]), pictures, numbers)
 
 
 def _check_size(size: int, limit: int) -> None:
@@ -129,31 +154,102 @@ def _check_size(size: int, limit: int) -> None:
         )
 
 
-def _derived(
-    parse: Parse, chosen: int, title: str, pieces: Pieces | None, limit: int
-) -> Mapping[str, Callable[[], Picture]]:
-    """How to draw what follows from a tree: pieces, and matrices over them or over words."""
+@dataclass(frozen=True)
+class _Derived:
+    """What follows from a tree: its pieces, or its words without a tokenizer, and their forest.
+
+    Attributes:
+        pieces: The pieces; none without a tokenizer.
+        labels: The text of each piece or word; a piece that stands for anything has its name.
+        words: The id of each one's word; empty for a piece without a word.
+        parents, source: The forest, as `shown_matrices` takes it.
+        limit: Of the rows of a matrix.
+    """
+
+    forms: Sequence[str]
+    pieces: Sequence[Piece] | None
+    labels: list[str]
+    words: list[str]
+    parents: Int32
+    source: Int32
+    limit: int
+
+    def pictures(self, title: str) -> dict[str, Callable[[], Picture]]:
+        """How to draw each."""
+        drawn: dict[str, Callable[[], Picture]] = {
+            name: partial(self._heat_map, name) for name in _MATRICES
+        }
+        if self.pieces is not None:
+            shown = partial(draw_alignment, self.forms, self.pieces, f"Wordpieces: {title}")
+            drawn["wordpieces"] = shown
+        return drawn
+
+    def numbers(self, names: Sequence[MatrixName]) -> Matrices:
+        """The matrices of these names, in JSON."""
+        cut = slice(LARGEST)
+        values = {}
+        for name in names:
+            matrix = self._matrices[name]
+            shown = matrix[cut] if matrix.ndim == 1 else matrix[cut, cut]
+            cells = shown.astype(object)
+            cells[~has_path(name, shown)] = None
+            values[name] = cells.tolist()
+        return Matrices(len(self.labels), self.labels[cut], self.words[cut], values)
+
+    def _heat_map(self, name: MatrixName) -> Picture:
+        return draw_matrix(name, self._matrices[name], self.labels, self.words)
+
+    @cached_property
+    def _matrices(self) -> dict[str, NDArray[Any]]:
+        size = len(self.parents)
+        if size > self.limit:
+            raise TextTooLongError(
+                f"the sentence has {size} pieces; matrices are drawn for at most {self.limit} "
+                "(max_matrix_pieces). Choose a shorter sentence, or ask only for its tree",
+                pieces=size,
+                limit=self.limit,
+            )
+        return shown_matrices(self.parents, self.source, _MATRICES)
+
+
+def _derive(
+    parse: Parse,
+    chosen: int,
+    tokenizer: LoadedTokenizer | None,
+    policy: str,
+    limit: int,
+) -> _Derived:
     first, end = parse.word_ranges()[chosen]
     forms = parse.form[first:end]
-    if pieces is None:
+    if tokenizer is None:
         parents = parse.parents()[first:end]
         local = np.where(parents < 0, -1, parents - first).astype(np.int32)
-        return _heat_maps(local, themselves(local), forms, range(end - first), limit)
-    inside = _pieces_of(pieces.word_ids, first, end)
-    words = [word - first if word >= first else None for word in pieces.word_ids[inside].tolist()]
-    shown = [parse.text[start:stop] for start, stop in pieces.offsets[inside].tolist()]
+        ids = [str(at) for at in range(1, len(forms) + 1)]
+        return _Derived(forms, None, [*forms], ids, local, themselves(local), limit)
+    all_pieces = align_pieces(parse, *tokenizer.encode(parse.text), policy)
+    inside = _pieces_of(all_pieces.word_ids, first, end)
+    ends = zip(
+        all_pieces.input_ids[inside].tolist(),
+        all_pieces.word_ids[inside].tolist(),
+        all_pieces.offsets[inside].tolist(),
+        strict=True,
+    )
+    unknown = tokenizer.unknown()
+    pieces = [
+        Piece(
+            unknown[1] if unknown and number == unknown[0] else parse.text[start:stop],
+            number,
+            word - first if word >= first else None,
+        )
+        for number, word, (start, stop) in ends
+    ]
     parents, source = (
         _within(column[inside], inside, absent)
-        for column, absent in ((pieces.parents, -1), (pieces.source, None))
+        for column, absent in ((all_pieces.parents, -1), (all_pieces.source, None))
     )
-    below = [
-        Piece(form, number, word)
-        for form, number, word in zip(shown, pieces.input_ids[inside].tolist(), words, strict=True)
-    ]
-    return {
-        "wordpieces": partial(draw_alignment, forms, below, f"Wordpieces: {title}"),
-        **_heat_maps(parents, source, shown, words, limit),
-    }
+    labels = [piece.form for piece in pieces]
+    words = ["" if piece.word is None else str(piece.word + 1) for piece in pieces]
+    return _Derived(forms, pieces, labels, words, parents, source, limit)
 
 
 def _pieces_of(word_ids: Int32, first: int, end: int) -> slice:
@@ -173,21 +269,3 @@ def _within(targets: Int32, inside: slice, absent: int | None) -> Int32:
     is_inside = (inside.start <= targets) & (targets < inside.stop)
     outside = themselves(targets) if absent is None else np.int32(absent)
     return np.where(is_inside, targets - inside.start, outside).astype(np.int32)
-
-
-def _heat_maps(
-    parents: Int32, source: Int32, labels: Sequence[str], words: Iterable[int | None], limit: int
-) -> dict[str, Callable[[], Picture]]:
-    """The matrices of a sentence; ``words`` are positions in it."""
-    if len(parents) > limit:
-        raise TextTooLongError(
-            f"the sentence has {len(parents)} pieces; matrices are drawn for at most {limit} "
-            "(max_matrix_pieces). Choose a shorter sentence, or ask only for its tree",
-            pieces=len(parents),
-            limit=limit,
-        )
-    ids = ["" if word is None else str(word + 1) for word in words]
-    matrices = shown_matrices(parents, source, _MATRICES)
-    return {
-        name: partial(draw_matrix, name, matrix, labels, ids) for name, matrix in matrices.items()
-    }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from service.render.pictures import Limits, PictureName, draw_conllu
+from service.pipeline.records import MatrixName
+from service.render.pictures import LARGEST, Limits, PictureName, draw_conllu
 from service.routes.answers import error_answers
 from service.schemas import AnyText
 from service.services import UsesServices
@@ -36,11 +37,29 @@ class DrawRequest(BaseModel):
         description="`arcs` and `hierarchy` show the tree; `wordpieces` needs a tokenizer. "
         "Matrices are over the wordpieces, or over the words if there is no tokenizer.",
     )
+    matrices: list[MatrixName] = Field(
+        default_factory=list,
+        description=f"Matrices as numbers, of the first {LARGEST} wordpieces (or words).",
+    )
     tokenizer: str | None = Field(
         default=None, description="Name or path of a Hugging Face tokenizer."
     )
     policy: str = Field(
         default="attach", description="How the pieces of a word hang, as in `POST /parse`."
+    )
+
+
+class DrawnMatrices(BaseModel):
+    """Matrices of a sentence, as numbers."""
+
+    total: int = Field(description="Wordpieces (or words) of the sentence.")
+    labels: list[str] = Field(description=f"The texts of the first {LARGEST}.")
+    words: list[str] = Field(
+        description="The id of each one's word; empty for a piece without a word."
+    )
+    values: dict[MatrixName, list[Any]] = Field(
+        description="By name: `depth` has a number for each label, `distance` and `ancestor` a row "
+        "for each; null where there is no path."
     )
 
 
@@ -50,7 +69,11 @@ class DrawAnswer(BaseModel):
     texts: list[str] = Field(description="The text of every sentence that came.")
     conllu: str = Field(description="The sentence that is drawn.")
     pictures: dict[str, str] = Field(
-        description="SVG by name. Elements have the ids of their words in `data-word`."
+        description="SVG by name. Elements have the ids of their words in `data-word`; those of a "
+        "relation have its dependent's in `data-arc`."
+    )
+    matrices: DrawnMatrices | None = Field(
+        default=None, description="Those that were asked for as numbers."
     )
 
 
@@ -70,8 +93,9 @@ async def draw(body: DrawRequest, services: UsesServices) -> DrawAnswer:
         body.conllu,
         body.sentence,
         list(dict.fromkeys(body.pictures)),
+        list(dict.fromkeys(body.matrices)),
         limits,
         tokenizer or None,
         body.policy,
     )
-    return DrawAnswer(texts=drawn.texts, conllu=drawn.conllu, pictures=drawn.pictures)
+    return DrawAnswer.model_validate(drawn, from_attributes=True)

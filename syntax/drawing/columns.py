@@ -81,15 +81,20 @@ def _placed(
     return Columns(tuple(centres), tuple(halves), width)
 
 
-def draw_node(graph: Graph, at: int, x: float, y: float, below: str, colour: str) -> str:
-    """The form of a node, and a small text below it; ``y`` is the baseline of the form."""
+def draw_node(
+    graph: Graph, at: int, x: float, y: float, below: str, colour: str, **attributes: str
+) -> str:
+    """The form of a node, and a small text below it; ``y`` is the baseline of the form.
+
+    The colour and the attributes are those of the small text.
+    """
     node = graph.nodes[at]
     style: dict[str, Any] = {"font_style": "italic"} if node.is_empty else {}
     return element(
         "g",
         element("title", escaped(node.title)) if node.title else "",
         text(node.form, x, y, colour="muted" if node.is_empty else "ink", **style),
-        text(below, x, y + FONT, colour=colour, size=SMALL) if below else "",
+        text(below, x, y + FONT, colour=colour, size=SMALL, **attributes) if below else "",
         **about(node.id),
     )
 

@@ -87,11 +87,11 @@ def _cells(
     corner: tuple[float, float],
 ) -> Iterator[str]:
     """The cells; names and ids are those of the rows, then those of the columns."""
-    has_path = _has_path(name, cells)
-    opacities = _opacities(cells, has_path)
+    known = has_path(name, cells)
+    opacities = _opacities(cells, known)
     for row, column in np.ndindex(cells.shape):
         x, y = corner[0] + _CELL * column, corner[1] + _CELL * row
-        told = _told(cells[row, column]) if has_path[row, column] else "none"
+        told = _told(cells[row, column]) if known[row, column] else "none"
         value = _SIGNS.get(told, told)
         words = ", ".join(filter(None, dict.fromkeys((names[0][row], names[1][column]))))
         box = {"x": x, "y": y, "width": _CELL - 1, "height": _CELL - 1}
@@ -105,7 +105,7 @@ def _cells(
         )
 
 
-def _has_path(name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
+def has_path(name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
     """Which values are numbers; of distances, the largest number of the dtype means no path."""
     known: NDArray[np.bool_] = np.isfinite(cells)
     if name.partition(".")[0] == "distance" and cells.dtype.kind == "u":
@@ -130,13 +130,13 @@ def _described(
     name: str, cells: NDArray[Any], row_names: Sequence[str], labels: Sequence[str]
 ) -> str:
     """The values in words, row by row."""
-    has_path = _has_path(name, cells)
+    known_cells = has_path(name, cells)
     rows = [
         ", ".join(
             f"{label} {_told(value) if known else 'none'}"
             for label, value, known in zip(labels, row, path, strict=True)
         )
-        for row, path in zip(cells, has_path, strict=True)
+        for row, path in zip(cells, known_cells, strict=True)
     ]
     pairs = zip(row_names, rows, strict=True)
     return "; ".join(f"{row_name}: {row}" if row_name else row for row_name, row in pairs)

@@ -26,6 +26,10 @@ _LIGHT: Final = {
     "accent": "#0a58ca",
     "heat": "#74a9e6",
     "paper": "#ffffff",
+    "nominal": "#00707a",
+    "verbal": "#b5410b",
+    "modifier": "#7b3fa0",
+    "function": "#6b6200",
 }
 _DARK: Final = {
     "ink": "#e6edf3",
@@ -33,6 +37,10 @@ _DARK: Final = {
     "accent": "#79b8ff",
     "heat": "#2f6fb5",
     "paper": "#0d1117",
+    "nominal": "#4fd1c5",
+    "verbal": "#ff9d66",
+    "modifier": "#d2a8ff",
+    "function": "#d4c84a",
 }
 _INVALID: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, not even escaped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from syntax.drawing.columns import GAP, Columns, draw_node, draw_spans, place_columns
 from syntax.drawing.graph import Edge, Graph, graph_of_sentence, graph_of_tree
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from syntax.trees.tree import DependencyTree
 
 Layout = Literal["arcs", "hierarchy"]
+
+_TAG_COLOURS: Final = {
+    tag: colour
+    for colour, tags in {
+        "nominal": ("NOUN", "PROPN", "PRON", "NUM"),
+        "verbal": ("VERB", "AUX"),
+        "modifier": ("ADJ", "ADV", "DET"),
+        "function": ("ADP", "CCONJ", "SCONJ", "PART"),
+    }.items()
+    for tag in tags
+}
+"""By UPOS; all other tags are muted. The tag itself is always written."""
 
 _LEVEL: Final = 24.0
 """From an arc to the next higher one, in pixels."""
@@ -83,8 +95,10 @@ def _arcs(graph: Graph, title: str) -> Picture:
     arcs = [_arc(graph, edge, columns, base, top) for edge, top in pairs]
     labels = [_arc_label(graph, edge, columns, top) for edge, top in pairs]  # over all arcs
     words = [
-        draw_node(graph, at, columns.centres[at], base + FONT + 2, below[at], "muted")
-        for at in range(len(graph.nodes))
+        draw_node(
+            graph, at, columns.centres[at], base + FONT + 2, tag, _TAG_COLOURS.get(tag, "muted")
+        )
+        for at, tag in enumerate(below)
     ]
     return _with_spans(graph, title, columns, base + 2 * FONT + 2, [*arcs, *labels, *words])
 
@@ -100,10 +114,18 @@ def _hierarchy(graph: Graph, title: str) -> Picture:
         if edge.head >= 0:
             start = (columns.centres[edge.head], tops[edge.head] + FONT + 5)
             end = (columns.centres[edge.dependent], tops[edge.dependent] - FONT)
-            look = {**_dashes(edge), **about(*graph.ends(edge))}
+            look = {**_dashes(edge), **_about(graph, edge)}
             lines.append(line([start, end], "muted", stroke_width=1.2, **look))
     words = [
-        draw_node(graph, at, columns.centres[at], tops[at], below[at], "accent")
+        draw_node(
+            graph,
+            at,
+            columns.centres[at],
+            tops[at],
+            below[at],
+            "muted",
+            **(_arc_id(graph, edges[at]) if at in edges else {}),
+        )
         for at in range(len(graph.nodes))
     ]
     return _with_spans(graph, title, columns, max(tops, default=GAP) + FONT, [*lines, *words])
@@ -143,17 +165,15 @@ def _arc(graph: Graph, edge: Edge, columns: Columns, base: float, top: float) ->
         element("title", escaped(edge.label)),
         element("path", d=path, fill="none", stroke_width=1.2, **stroke("muted"), **_dashes(edge)),
         element("path", d=arrow, **fill("muted")),
-        **about(*graph.ends(edge)),
+        **_about(graph, edge),
     )
 
 
 def _arc_label(graph: Graph, edge: Edge, columns: Columns, top: float) -> str:
     """The relation over its arc, with an edge of paper where other arcs cross it."""
     start, end = _ends(edge, columns)
-    middle, words = (start + end) / 2, about(*graph.ends(edge))
-    return draw_text(
-        edge.label, middle, top - 4, colour="accent", size=SMALL, has_halo=True, **words
-    )
+    middle, words = (start + end) / 2, _about(graph, edge)
+    return draw_text(edge.label, middle, top - 4, size=SMALL, has_halo=True, **words)
 
 
 def _ends(edge: Edge, columns: Columns) -> tuple[float, float]:
@@ -163,6 +183,15 @@ def _ends(edge: Edge, columns: Columns) -> tuple[float, float]:
         return end, end
     centre = columns.centres[edge.head]
     return centre + (_ASIDE if end > centre else -_ASIDE), end
+
+
+def _about(graph: Graph, edge: Edge) -> dict[str, Any]:
+    return {**about(*graph.ends(edge)), **_arc_id(graph, edge)}
+
+
+def _arc_id(graph: Graph, edge: Edge) -> dict[str, Any]:
+    """The attribute ``data-arc`` of a basic relation: the id of its dependent."""
+    return {} if edge.is_enhanced else {"data_arc": graph.nodes[edge.dependent].id}
 
 
 def _dashes(edge: Edge) -> dict[str, str]:

@@ -127,11 +127,9 @@ def open_browser(folder: Path) -> Iterator[Browser]:
     driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     if driver is None or chromium is None:
         pytest.skip("needs Debian's packages chromium and chromium-driver")
-    log = folder / "chromedriver.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen([driver, "--port=0"], stdout=output, stderr=output)
+    process, address = _start(driver, folder / "chromedriver.log")
     try:
-        with httpx.Client(base_url=_announced(log), timeout=_PATIENCE, trust_env=False) as client:
+        with httpx.Client(base_url=address, timeout=_PATIENCE, trust_env=False) as client:
             arguments = [*_OPTIONS, f"--user-data-dir={folder / 'profile'}"]
             wanted = {
                 "goog:chromeOptions": {"binary": chromium, "args": arguments},
@@ -149,10 +147,15 @@ def open_browser(folder: Path) -> Iterator[Browser]:
         process.wait(60)
 
 
-def _announced(log: Path) -> str:
+def _start(driver: str, log: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """The driver and its address. A port that is free for IPv6 may not be for IPv4; it exits."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
-        if found := re.search(r"started successfully on port (\d+)", log.read_text()):
-            return f"http://127.0.0.1:{found[1]}"
-        time.sleep(0.1)
+        with log.open("wb") as output:
+            process = subprocess.Popen([driver, "--port=0"], stdout=output, stderr=output)
+        while process.poll() is None and time.monotonic() < deadline:
+            if found := re.search(r"started successfully on port (\d+)", log.read_text()):
+                return process, f"http://127.0.0.1:{found[1]}"
+            time.sleep(0.1)
+    process.kill()
     pytest.fail(log.read_text())

@@ -30,7 +30,7 @@ LONG = (
     "She hears them."
 )
 WIDE, NARROW = 1280, 400
-DONE = "document.querySelectorAll('.derived figure').length >= 3"
+DONE = "document.querySelector('.trees figure') && !document.querySelector('[aria-busy]')"
 # What scrolls without a stop of the Tab key, or without the shadow that says so.
 UNREACHABLE = """return [...document.querySelectorAll('main *')]
   .filter((one) => getComputedStyle(one).overflowX === 'auto' && one.tagName !== 'TEXTAREA')
@@ -38,7 +38,8 @@ UNREACHABLE = """return [...document.querySelectorAll('main *')]
   .filter((one) => one.tabIndex !== 0
     || !getComputedStyle(one).backgroundAttachment.includes('local'))
   .map((one) => one.outerHTML.slice(0, 80))"""
-DOWN, ENTER = "\ue015", "\ue007"
+DOWN, RIGHT, ENTER, ESCAPE = "\ue015", "\ue014", "\ue007", "\ue00c"
+TOKENIZER = "parsebank-wordpiece-en"
 
 
 def conllu(forms: str, heads: list[int]) -> str:
@@ -98,6 +99,37 @@ def press(browser: Browser, name: str) -> None:
     )
 
 
+def choose(browser: Browser, selector: str, value: str) -> None:
+    """Choose an option of a select."""
+    browser.script(
+        "const field = document.querySelector(arguments[0]); field.value = arguments[1];"
+        "field.dispatchEvent(new Event('change', {bubbles: true}))",
+        selector,
+        value,
+    )
+
+
+def field(browser: Browser, name: str) -> str:
+    """The value of a field of the form."""
+    return str(browser.script(f"return document.querySelector('#parse-{name}').value"))
+
+
+def painted(browser: Browser, name: str) -> str:
+    """The pixels of a heat map."""
+    return str(
+        browser.script(f"return document.querySelector('[data-picture={name}] canvas').toDataURL()")
+    )
+
+
+def press_summary(browser: Browser, text: str) -> None:
+    """Open or close the part whose summary begins so."""
+    browser.script(
+        "[...document.querySelectorAll('summary')]"
+        ".find((one) => one.textContent.startsWith(arguments[0])).click()",
+        text,
+    )
+
+
 def marked(browser: Browser) -> dict[str, list[str]]:
     """Ids of the words that are marked, by where: in each picture, and in the table."""
     return dict(
@@ -123,50 +155,64 @@ def test_a_text_is_typed_parsed_and_shown_again_by_its_link(browser, service) ->
     told = browser.script("return document.querySelector('[role=status].status').textContent")
     assert told == f"2 sentences, analysed by {PARSER}."
     pictures = "return [...document.querySelectorAll('figure')].map((one) => one.dataset.picture)"
-    assert browser.script(pictures) == ["arcs", "wordpieces", "depth", "distance", "ancestor"]
+    assert browser.script(pictures) == ["arcs", "wordpieces"]
     for shown in ("don't", "nsubj", "multiword token"):
         assert shown in browser.text()
 
     browser.click("input[value=hierarchy]")
     browser.wait_for("document.querySelector('figure[data-picture=hierarchy]')")
     press(browser, "Next")
+    press_summary(browser, "Depth")
+    browser.wait_for("document.querySelector('[data-picture=depth] canvas')")
     link = browser.script("return location.href")
     assert "layout=hierarchy" in link
     assert "sentence=2" in link
+    assert "matrices=depth" in link
     table = "return document.querySelector('.lower table').innerText"
     browser.wait_for("document.querySelector('.lower table').innerText.includes('Store')")
     before = browser.script(table)
     browser.open(link)
     browser.wait_for(DONE)
     assert browser.script(table) == before
-    assert browser.script(pictures)[0] == "hierarchy"
+    browser.wait_for("document.querySelector('[data-picture=depth] canvas')")
+    assert browser.script(pictures) == ["hierarchy", "wordpieces", "depth"]
     assert browser.complaints() == []
     assert all(one.startswith(service.url) for one in browser.requested())
 
 
 def test_a_word_is_marked_everywhere_by_pointer_and_by_keyboard(browser, service) -> None:
     browser.resize(WIDE, 2400)  # nothing has to scroll below the pointer
-    show(browser, service, text=TEXT)
+    show(browser, service, text=TEXT, matrices="depth,distance")
+    browser.wait_for("document.querySelectorAll('canvas').length === 2")
+    before = painted(browser, "depth")
     hover(browser, "figure[data-picture=wordpieces] g[data-word='1'] rect")
     found = marked(browser)
-    assert set(found) == {"table", "arcs", "wordpieces", "depth", "distance", "ancestor"}
+    assert set(found) == {"table", "arcs", "wordpieces"}
     assert all("1" in words for words in found.values())
-    assert {*found["table"], *found["depth"]} == {"1"}
-    assert all("1" in words.split() for words in found["distance"])
+    assert {*found["table"]} == {"1"}
+    assert painted(browser, "depth") != before
 
-    hover(browser, "figure[data-picture=distance] g[data-word='1 4']")
-    found = marked(browser)
-    assert {*found["table"]} == {"1", "4"}
-    assert {*found["distance"]} <= {"1", "4", "1 4", "4 1"}
+    frame = "[data-picture=distance] .heat"  # from the first cell two to the right, one down
+    browser.type(frame, f"{RIGHT}{RIGHT}{RIGHT}{DOWN}")
+    told = browser.script("return document.querySelector('[data-picture=distance] output').value")
+    shown = "[...document.querySelectorAll('[data-picture=wordpieces] g > rect + text')]"
+    pieces = browser.script(f"return {shown}.map((one) => one.textContent)")
+    assert told.startswith(f"{pieces[1]}, {pieces[2]}: ")
+    assert len(marked(browser)["table"]) in (1, 2)
+    browser.script("document.querySelector('[data-picture=distance] .heat').blur()")
 
     browser.type("button.word", DOWN)
     assert {*marked(browser)["table"]} == {"2"}
     assert browser.script("return document.activeElement.dataset.word") == "2"
     browser.type("button.word[data-word='2']", ENTER)
-    hover(browser, "h1")
-    assert {*marked(browser)["depth"]} == {"2"}
-    pressed = "return document.querySelector('[aria-pressed=true]').dataset.word"
+    hover(browser, "#parse-text")
+    assert {*marked(browser)["table"]} == {"2"}
+    pressed = "return document.querySelector('[aria-pressed=true]')?.dataset.word ?? 'none'"
     assert browser.script(pressed) == "2"
+    browser.type("button.word[data-word='2']", ESCAPE)
+    hover(browser, "#parse-text")
+    assert browser.script(pressed) == "none"
+    assert marked(browser) == {}
 
 
 def test_empty_nodes_and_multiword_tokens_of_conllu_are_shown(browser, service) -> None:
@@ -188,7 +234,22 @@ def test_two_parsers_stand_side_by_side(browser, service) -> None:
     heading = "return document.querySelector('#{}').textContent"
     for part in ("words", "pieces", "matrices"):
         assert browser.script(heading.format(part)).endswith(f", by {PARSER}"), part
-    assert f"Analysis by {PARSER}:" in browser.text()
+
+
+def test_where_two_trees_differ_is_marked_in_both(browser, service) -> None:
+    browser.resize(WIDE)
+    for layout in ("arcs", "hierarchy"):
+        text = "Time flies like an arrow."
+        show(browser, service, text=text, parser=PARSER, compare=FULL, layout=layout)
+        listed = "[...document.querySelectorAll('tr[data-word]')].map((one) => one.dataset.word)"
+        found = browser.script(
+            """return [...document.querySelectorAll('.trees figure')].map((tree) =>
+              [...new Set([...tree.querySelectorAll('.differs')].map((one) => one.dataset.arc))])"""
+        )
+        assert len(found[0]) == 2
+        assert sorted(found[0]) == sorted(found[1]) == sorted(browser.script(f"return {listed}"))
+    row = browser.script("return document.querySelector('tr[data-word]').innerText")
+    assert re.fullmatch(r"\d \w+\t\w+ of \d \w+\t\w+ of \d \w+", row)
 
 
 def test_two_wide_trees_stand_one_below_the_other(browser, service) -> None:
@@ -211,6 +272,142 @@ def test_a_parser_is_not_offered_to_be_compared_with_itself(browser, service) ->
     assert browser.script(offered) == ["", FULL]
     browser.type("#parse-parser", FULL)
     assert browser.script(offered) == ["", PARSER]
+
+
+def test_the_tree_is_in_view_after_parsing(browser, service) -> None:
+    browser.complaints()
+    for width, height in ((WIDE, 900), (NARROW, 800)):
+        browser.resize(width, height)
+        browser.open(f"{service.url}/")
+        browser.wait_for("document.querySelector('#parse-text')?.value")
+        browser.type("#parse-text", ENTER.join(["", TEXT, TEXT]))
+        browser.click("button.primary")
+        browser.wait_for(DONE)
+        top, bottom, options = browser.script(
+            """const {top, bottom} = document.querySelector('.trees').getBoundingClientRect();
+            return [top, bottom, document.querySelector('.options').open]"""
+        )
+        assert 0 <= top < bottom <= height, (width, top, bottom)
+        assert not options
+    assert browser.complaints() == []
+
+
+def test_next_keeps_the_focus_and_sends_the_document_once(browser, service) -> None:
+    show(browser, service, text=f"{TEXT} It works.", matrices="depth")
+    browser.wait_for("document.querySelector('canvas')")
+    browser.script(
+        """window.sent = [];
+        const send = window.fetch;
+        window.fetch = (url, options) => {
+          sent.push(options.body ?? '');
+          return send(url, options);
+        };
+        document.querySelector('.chooser button:last-child').focus();"""
+    )
+    named = "document.activeElement.textContent"
+    for sentence in ("Store it.", "It works."):
+        browser.script("document.activeElement.click()")
+        words = sentence.split()[0]
+        browser.wait_for(f"document.querySelector('.lower table').innerText.includes('{words}')")
+        browser.wait_for(DONE)
+        assert browser.script(f"return {named}") == "Next"
+    browser.script("document.activeElement.click()")  # there is no further one
+    assert str(browser.script("return document.querySelector('#sentence').value")) == "3"
+    bodies = browser.script("return sent")
+    assert len(bodies) == 4
+    assert sum("Birds" in body for body in bodies) == 2  # once for each change
+
+
+def test_a_wide_tree_is_zoomed_and_fits(browser, service) -> None:
+    browser.resize(WIDE)
+    long = " ".join([LONG.split(".")[0]] * 5)
+    show(browser, service, kind="sentence", text=f"{long}.", matrices="distance")
+    browser.wait_for("document.querySelector('canvas')")
+    frame = "document.querySelector('.trees .scroll')"
+    width = f"{frame}.querySelector('svg').getBoundingClientRect().width"
+    whole = browser.script(f"return {width}")
+    assert whole > 3 * WIDE
+    browser.click(".trees .zoom button:last-child")
+    assert browser.script(f"return {frame}.scrollWidth <= {frame}.clientWidth")
+    assert browser.script("return document.querySelector('.heat').scrollWidth") <= WIDE
+    for layout in ("hierarchy", "arcs"):
+        browser.click(f"input[value={layout}]")
+        browser.wait_for(f"document.querySelector('.trees [data-picture={layout}]')")
+    browser.wait_for(f"{width} < {WIDE}")  # the zoom is kept
+    browser.click(".trees .zoom button:nth-child(2)")
+    assert browser.script(f"return {width}") == whole
+    browser.script("document.querySelectorAll('button.word')[60].focus()")
+    seen = browser.script(
+        f"""const word = {frame}.querySelector('g[data-word="61"]').getBoundingClientRect();
+        return [word.left, word.right]"""
+    )
+    assert 0 < seen[0] < seen[1] < WIDE
+    assert browser.script("return document.querySelectorAll('#tab-parse *').length") < 5000
+
+
+def test_conllu_is_typed_from_left_to_right_in_columns(browser, service) -> None:
+    show(browser, service, kind="conllu", lang="he", text=HEBREW)
+    look = """const field = document.querySelector('#parse-text');
+      return [getComputedStyle(field).direction, getComputedStyle(field).fontFamily]"""
+    direction, font = browser.script(look)
+    assert direction == "ltr"
+    assert "monospace" in font
+    choose(browser, "#parse-kind", "raw")
+    assert browser.script("return document.querySelector('#parse-text').dir") == "auto"
+
+
+def test_the_tokenizer_follows_the_language(browser, service) -> None:
+    show(browser, service, kind="conllu", lang="he", text=HEBREW)
+    assert field(browser, "tokenizer") == ""
+    assert "Matrices over the words" in browser.text()
+    choose(browser, "#parse-lang", "en")
+    assert field(browser, "tokenizer") == TOKENIZER
+    browser.click(".options summary")
+    browser.type("#parse-tokenizer", "-of-mine")
+    choose(browser, "#parse-lang", "he")
+    assert field(browser, "tokenizer") == f"{TOKENIZER}-of-mine"
+    show(browser, service, lang="en", text="\u65e5 says hi.")
+    pieces = "return document.querySelector('[data-picture=wordpieces]').textContent"
+    assert "[UNK]" in browser.script(pieces)
+
+
+def test_a_menu_opens_and_closes_from_the_keyboard(browser, service) -> None:
+    show(browser, service, text=TEXT)
+    menus = "document.querySelectorAll('.trees details.menu')"
+    assert browser.script(f"return {menus}.length") == 1
+    browser.type(".trees .menu summary", ENTER)
+    assert browser.script(f"return {menus}[0].open")
+    browser.type(".trees .menu .items button", ESCAPE)
+    assert not browser.script(f"return {menus}[0].open")
+    assert browser.script("return document.activeElement.tagName") == "SUMMARY"
+    browser.click(".trees .menu summary")
+    browser.click("#parse-text")
+    assert not browser.script(f"return {menus}[0].open")
+
+
+def test_colour_is_never_the_only_sign(browser, service) -> None:
+    show(browser, service, text="Birds sing.", matrices="depth")
+    browser.wait_for("document.querySelector('canvas')")
+    tags = browser.script(
+        """return [...document.querySelectorAll('.trees g[data-word] text:last-child')]
+          .map((one) => [one.textContent, getComputedStyle(one).fill])"""
+    )
+    assert [tag for tag, _ in tags] == ["NOUN", "VERB", "PUNCT"]
+    assert len({fill for _, fill in tags}) == 3
+    browser.devtools(
+        "Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}]
+    )
+    ink = "return getComputedStyle(document.querySelector('.trees .muted-line')).stroke"
+    system = "return getComputedStyle(document.body).color"
+    assert browser.script(ink) == browser.script(system)
+    current = browser.script(
+        """const [one, other] = ['#tabs [aria-current]', '#tabs a:not([aria-current])'].map((tab) =>
+          getComputedStyle(document.querySelector(tab)));
+        return [one.backgroundColor, other.backgroundColor, one.textDecorationLine]"""
+    )
+    assert current[0] != current[1]
+    assert current[2] == "underline"
+    browser.colours("light")
 
 
 def test_a_refused_copy_is_a_file_and_says_why(browser, service, tmp_path: Path) -> None:
@@ -310,14 +507,15 @@ def test_colours_follow_the_system_until_the_user_chooses(browser, service) -> N
     light = browser.script(paper), browser.script(ink)
     assert dark[0] != light[0]
     assert dark[1] != light[1]
-    choose = (
-        "const theme = document.querySelector('#theme'); theme.value = arguments[0];"
-        "theme.dispatchEvent(new Event('change'))"
-    )
-    browser.script(choose, "dark")
+    press_summary(browser, "Depth")
+    browser.wait_for("document.querySelector('canvas')")
+    before = painted(browser, "depth")
+    choose(browser, "#theme", "dark")
     assert (browser.script(paper), browser.script(ink)) == dark
-    browser.script(choose, "")
+    assert painted(browser, "depth") != before
+    choose(browser, "#theme", "")
     assert (browser.script(paper), browser.script(ink)) == light
+    assert painted(browser, "depth") == before
 
 
 def test_a_key_is_asked_for_used_and_not_kept(browser, tmp_path: Path) -> None:
@@ -326,25 +524,36 @@ def test_a_key_is_asked_for_used_and_not_kept(browser, tmp_path: Path) -> None:
     with served(tmp_path, keys_file=str(file.path)) as guarded:
         browser.open(f"{guarded.url}/#parse?{urlencode({'text': TEXT})}")
         browser.wait_for_text("unauthorized")
-        assert browser.script("return document.querySelector('#key-panel').open")
+        assert "Type your key here" in browser.text()
+        assert browser.script("return document.activeElement.id") == "key"
+        form, error = browser.script(
+            "return ['#key-form', '[role=alert]'].map((one) =>"
+            "document.querySelector(one).getBoundingClientRect().toJSON())"
+        )
+        assert form["bottom"] <= error["top"]
         browser.type("#key", f"{secret}{ENTER}")
         browser.wait_for_text("forbidden")  # to parse takes another role
+        assert browser.script("return document.querySelector('#key-form').hidden")
         stored = "return [sessionStorage.length, JSON.stringify(localStorage), document.cookie]"
         sessions, local, cookie = browser.script(stored)
         assert sessions == 1
         assert secret not in local + cookie
+        browser.click("#key-toggle")
         browser.click("#key-forget")
         browser.wait_for_text("unauthorized")
         assert browser.script("return sessionStorage.length") == 0
 
 
 def test_the_accessibility_check_finds_nothing_serious(browser, service, axe: str) -> None:
-    views = [f"parse?{urlencode({'text': TEXT, 'compare': PARSER})}", "store", "jobs", "models"]
+    parse = urlencode({"text": TEXT, "compare": PARSER, "matrices": "depth"})
+    views = [f"parse?{parse}", "store", "jobs", "models"]
     for width, scheme, view in product((WIDE, NARROW), ("light", "dark"), views):
         browser.resize(width)
         browser.colours(scheme)
         browser.open(f"{service.url}/#{view}")
-        browser.wait_for(DONE if view.startswith("parse") else "document.querySelector('main h1')")
+        is_parse = view.startswith("parse")
+        browser.wait_for("document.querySelector('canvas, main h1:not(.visually-hidden)')")
+        browser.wait_for(DONE if is_parse else "true")
         assert serious(browser, axe) == [], (width, scheme, view)
 
 

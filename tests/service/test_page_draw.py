@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service.render.pictures import LARGEST
 from syntax.subwords import POLICIES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -33,6 +34,14 @@ async def drawn(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 async def refused(client: httpx.AsyncClient, **body: Any) -> tuple[int, str, str]:
     answer = await client.post("/draw", json=body)
     return answer.status_code, answer.json()["error_type"], answer.json()["message"]
+
+
+def chained(size: int) -> str:
+    """A sentence in which each word is the head of the next."""
+    return "".join(
+        f"{at}\tword\t_\t_\t_\t_\t{at - 1}\t{'dep' if at > 1 else 'root'}\t_\t_\n"
+        for at in range(1, size + 1)
+    )
 
 
 def cells(svg: str, name: str) -> list[str]:
@@ -68,20 +77,52 @@ async def test_pictures_show_what_parse_answers(client, policy: str) -> None:
     ends = [0, *np.cumsum(words).tolist()]
     assert len(words) == 3
     for at, (first, end) in enumerate(pairwise(ends)):
-        answer = await drawn(client, conllu=conllu, sentence=at, tokenizer=TOKENIZER, policy=policy)
+        wanted = {"sentence": at, "tokenizer": TOKENIZER, "policy": policy, "matrices": names}
+        answer = await drawn(client, conllu=conllu, **wanted)
         inside = np.flatnonzero((first <= word_ids) & (word_ids < end))
         distance = np.array(parsed["matrices"]["distance"])[np.ix_(inside, inside)]
         told = ["none" if value == 255 else str(value) for value in distance.ravel().tolist()]
         assert cells(answer["pictures"]["distance"], "distance") == told
+        numbers = [
+            ["none" if one is None else str(one) for one in row]
+            for row in answer["matrices"]["values"]["distance"]
+        ]
+        assert [*chain.from_iterable(numbers)] == told
         depth = np.array(parsed["matrices"]["depth"])[inside]
         assert cells(answer["pictures"]["depth"], "depth") == [*map(str, depth.tolist())]
+        assert answer["matrices"]["values"]["depth"] == depth.tolist()
         ancestor = np.array(parsed["matrices"]["ancestor"])[np.ix_(inside, inside)]
+        assert answer["matrices"]["values"]["ancestor"] == ancestor.tolist()
         told = ["yes" if value else "no" for value in ancestor.ravel().tolist()]
         assert cells(answer["pictures"]["ancestor"], "ancestor") == told
         ids = [str(pieces["input_ids"][piece]) for piece in inside]
         texts = [node.text for node in ET.fromstring(answer["pictures"]["wordpieces"]).iter()]
         assert [text for text in texts if text in ids][: len(ids)] != []
         assert re.findall(r"wordpiece (\d+)", answer["pictures"]["wordpieces"]) == ids
+
+
+async def test_matrices_as_numbers_are_of_words_or_wordpieces_and_cut(client) -> None:
+    answer = await drawn(client, conllu=chained(2), pictures=[], matrices=["depth"])
+    assert answer["pictures"] == {}
+    assert answer["matrices"] == {
+        "total": 2,
+        "labels": ["word", "word"],
+        "words": ["1", "2"],
+        "values": {"depth": [0, 1]},
+    }
+    assert (await drawn(client, conllu=chained(2), pictures=[]))["matrices"] is None
+    wanted = {"pictures": [], "matrices": ["distance"]}
+    long = (await drawn(client, conllu=chained(LARGEST + 1), **wanted))["matrices"]
+    assert (long["total"], len(long["labels"])) == (LARGEST + 1, LARGEST)
+    assert np.shape(long["values"]["distance"]) == (LARGEST, LARGEST)
+
+
+async def test_a_piece_for_the_unknown_has_its_name(client) -> None:
+    unknown = "1\t\u65e5\t_\tX\t_\t_\t0\troot\t_\t_\n"
+    wanted = {"tokenizer": TOKENIZER, "pictures": ["wordpieces"], "matrices": ["depth"]}
+    answer = await drawn(client, conllu=unknown, **wanted)
+    assert "[UNK]: wordpiece 1" in answer["pictures"]["wordpieces"]
+    assert answer["matrices"]["labels"] == ["[UNK]"]
 
 
 async def test_what_cannot_be_drawn_is_named(client) -> None:
@@ -100,10 +141,7 @@ async def test_what_cannot_be_drawn_is_named(client) -> None:
 
 
 async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
-    long = "".join(
-        f"{at}\tword\t_\t_\t_\t_\t{at - 1}\t{'dep' if at > 1 else 'root'}\t_\t_\n"
-        for at in range(1, 31)
-    )
+    long = chained(30)
     edges = (
         "1\ta\t_\t_\t_\t_\t0\troot\t"
         + "|".join(["1.1:dep"] * 40)

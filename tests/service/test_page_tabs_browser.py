@@ -87,7 +87,7 @@ def test_the_store_leads_from_datasets_to_an_example(service: Served, browser: B
     browser.wait_for_text("21 to 30 of 30")
     browser.click("#tab-store a[href*='example=29']")
     browser.wait_for_text("What a trainer gets")
-    browser.wait_for("document.querySelectorAll('#tab-store figure svg').length === 5")
+    browser.wait_for("document.querySelectorAll('#tab-store figure svg').length === 2")
     assert "Anna has sold 29 boats." in browser.text()
     for tag in ("12 PROPN", "35 root"):
         assert tag in browser.text()
@@ -95,7 +95,9 @@ def test_the_store_leads_from_datasets_to_an_example(service: Served, browser: B
     assert "Anna" in browser.script(f"return {words}")
     browser.click("#tab-store a[href*='field=1']")
     browser.wait_for(f"document.querySelector('[data-picture=arcs]') && {words}.includes('lock')")
-    browser.wait_for("document.querySelectorAll('#tab-store figure svg').length === 5")
+    browser.wait_for("document.querySelectorAll('#tab-store figure svg').length === 2")
+    browser.click("#tab-store details[data-name=depth] summary")
+    browser.wait_for("document.querySelector('#tab-store canvas')")
     assert browser.complaints() == []
 
 
@@ -132,12 +134,22 @@ def test_sql_from_the_keyboard_and_a_query_that_is_wrong(service: Served, browse
     browser.type("#sql-sample", "Drops by reason")
     browser.type("#sql-query", "\ue009\ue007")  # Ctrl+Enter
     browser.wait_for(r"/\d rows?\./.test(document.body.innerText)")
+    browser.type("#sql-sample", "Longest dependencies")
+    browser.click("#tab-store form button")
+    browser.wait_for("document.querySelector('#tab-store td a[href*=\"parse?key=\"]')")
     browser.type("#sql-query", "\ue000 nonsense")
     browser.click("#tab-store form button")
     browser.wait_for("document.querySelector('#tab-store [role=alert]')")
     told = browser.script("return document.querySelector('[role=alert]').innerText")
     assert told.startswith("Parser Error")
     assert told.endswith(" spec")
+    query = "select key, sentence, form from words where form = 'rained'"
+    browser.open(f"{service.url}/#store?sql={query}")
+    browser.wait_for("document.querySelector('#sql-query')?.value.includes('rained')")
+    browser.click("#tab-store form button")
+    browser.wait_for("document.querySelector('#tab-store a[href*=\"parse?key=\"]')")
+    browser.click("#tab-store a[href*='parse?key=']")
+    browser.wait_for("document.querySelector('.trees figure')?.textContent.includes('rained')")
 
 
 def test_a_job_is_followed_and_cancelled(service: Served, browser: Browser) -> None:
@@ -230,7 +242,7 @@ def test_what_a_key_may_not_do_is_said(guarded: tuple[Served, str], browser: Bro
     service, reader = guarded
     browser.open(f"{service.url}/#store")
     browser.wait_for_text("this service needs an API key")
-    assert browser.script("return document.querySelector('#key-panel').open")
+    assert not browser.script("return document.querySelector('#key-form').hidden")
     browser.type("#key", f"{reader}\ue007")
     browser.wait_for_text("SQL reads all that is stored, and so takes a key with the role admin")
     browser.wait_for_text("yours has the role read")

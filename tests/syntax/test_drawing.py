@@ -127,6 +127,19 @@ def test_words_empty_nodes_and_multiword_tokens_are_drawn(layout) -> None:
     assert picture.svg().count("stroke-dasharray") == (6 if layout == "arcs" else 3)
 
 
+def test_relations_have_the_id_of_their_dependent_and_tags_a_colour() -> None:
+    sentence = everything()[0]
+    arcs, hierarchy = (ET.fromstring(draw_sentence(sentence, one).svg()) for one in LAYOUTS)
+    words = {str(word.id) for word in sentence.words}
+    assert {node.get("data-arc") for node in arcs.iter()} - {None} == words
+    below = [node for node in hierarchy.iter(f"{SVG}text") if node.get("data-arc")]
+    assert {node.get("data-arc"): node.text for node in below} == {
+        str(word.id): word.deprel for word in sentence.words
+    }
+    fills = {node.text: node.get("fill") for node in arcs.iter(f"{SVG}text")}
+    assert len({fills[tag] for tag in ("PRON", "AUX", "ADV", "CCONJ", "PUNCT") if tag in fills}) > 3
+
+
 def test_a_tree_in_characters() -> None:
     assert tree_text(everything()[0]).splitlines() == [
         "Its mine, I guess and you that.",

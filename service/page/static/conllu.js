@@ -17,6 +17,14 @@ export function wordsOf(lines) {
   return lines.filter((line) => /^\d+$/.test(line.id));
 }
 
+/** The sentences of a document, each with its own lines and its text. */
+export function sentencesOf(conllu) {
+  return conllu.split(/\n\n+/).filter((block) => /^[^#]/m.test(block)).map((block) => ({
+    conllu: `${block.trimEnd()}\n\n`,
+    text: comment(block, 'text') || wordsOf(linesOf(block)).map(({form}) => form).join(' '),
+  }));
+}
+
 /** Value of a comment `# key = value`; empty without one. */
 export function comment(conllu, key) {
   const found = conllu.split('\n').find((line) => line.startsWith(`# ${key} = `));
@@ -38,13 +46,13 @@ export function table(lines, lang) {
   const rows = lines.map((line) => element('tr', {},
     element('td', {class: 'number'}, line.id),
     element('th', {scope: 'row', lang, dir: 'auto'}, word(line)),
-    columns.map(([name]) => element('td', {dir: 'auto', lang: name === 'lemma' ? lang : null},
-      name === 'head' ? headOf(line, forms) : shown(line[name])))));
+    columns.map(([name]) => (name === 'head' ? headOf(line, forms, lang)
+      : element('td', {dir: 'auto', lang: name === 'lemma' ? lang : null}, shown(line[name]))))));
   const whole = element('table', {},
-    element('caption', {}, 'Words. Arrow keys go from word to word; Enter keeps one marked.'),
+    element('caption', {class: 'visually-hidden'}, 'Words'),
     element('thead', {}, element('tr', {},
-      ['Id', 'Form', ...columns.map(([, title]) => title)]
-        .map((title) => element('th', {scope: 'col'}, title)))),
+      ['Id', 'Form', ...columns.map(([, title]) => title)].map((title) =>
+        element('th', {scope: 'col', colspan: title === 'Head' ? 2 : null}, title)))),
     element('tbody', {}, rows));
   roving([...whole.querySelectorAll('button')]);
   return whole;
@@ -59,9 +67,11 @@ function word(line) {
   return line.id.includes('.') ? [made, ' ', element('span', {class: 'hint'}, 'empty node')] : made;
 }
 
-function headOf(line, forms) {
-  if (line.head === '0') return '0 (root)';
-  return forms.has(line.head) ? `${line.head} ${forms.get(line.head)}` : shown(line.head);
+/** Two cells: the id of the head, and its form. */
+function headOf({head}, forms, lang) {
+  return [element('td', {class: 'number'}, shown(head)), head === '0'
+    ? element('td', {class: 'muted'}, 'root')
+    : element('td', {dir: 'auto', lang}, forms.get(head) ?? '')];
 }
 
 function shown(value) {

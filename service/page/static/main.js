@@ -11,7 +11,8 @@ const THEME = 'parsebank-theme';
 
 const main = document.getElementById('main');
 const tabs = document.getElementById('tabs');
-const keyPanel = document.getElementById('key-panel');
+const keyForm = document.getElementById('key-form');
+const keyToggle = document.getElementById('key-toggle');
 const keyField = document.getElementById('key');
 const keyStatus = document.getElementById('key-status');
 const theme = document.getElementById('theme');
@@ -44,7 +45,24 @@ async function show() {
 }
 
 function showKey() {
+  keyToggle.textContent = apiKey() ? 'API key: in use' : 'API key';
   keyStatus.textContent = apiKey() ? 'A key is in use.' : 'No key is in use.';
+}
+
+function openKeyForm(isOpen) {
+  keyForm.hidden = !isOpen;
+  keyToggle.setAttribute('aria-expanded', String(isOpen));
+  if (isOpen) keyField.focus();
+}
+
+/** Use another key, or none; the form closes, unless the service refuses the key. */
+function changeKey(key) {
+  setApiKey(key);
+  keyField.value = '';
+  showKey();
+  openKeyForm(false);
+  keyToggle.focus();
+  show();
 }
 
 function applyTheme() {
@@ -52,23 +70,24 @@ function applyTheme() {
   theme.value = chosen;
   if (chosen) document.documentElement.dataset.theme = chosen;
   else delete document.documentElement.dataset.theme;
+  tellColours();
 }
 
-document.getElementById('key-form').addEventListener('submit', (event) => {
+/** What is painted, not styled, has to be painted again. */
+function tellColours() {
+  document.dispatchEvent(new CustomEvent('parsebank:colours'));
+}
+
+keyForm.addEventListener('submit', (event) => {
   event.preventDefault();
-  setApiKey(keyField.value.trim());
-  keyField.value = '';
-  showKey();
-  show();
+  changeKey(keyField.value.trim());
 });
-document.getElementById('key-forget').addEventListener('click', () => {
-  setApiKey('');
-  showKey();
-  show();
-});
-document.addEventListener('parsebank:unauthorized', () => {
-  keyPanel.open = true;
-});
+document.getElementById('key-forget').addEventListener('click', () => changeKey(''));
+keyToggle.addEventListener('click', () => openKeyForm(keyForm.hidden));
+document.addEventListener('parsebank:unauthorized', () => openKeyForm(true));
+for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)']) {
+  matchMedia(query).addEventListener('change', tellColours);
+}
 theme.addEventListener('change', () => {
   localStorage.setItem(THEME, theme.value);
   applyTheme();
@@ -79,7 +98,7 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 });
 window.addEventListener('hashchange', async () => {
   await show();
-  main.focus();
+  main.focus({preventScroll: true});
 });
 
 applyTheme();

@@ -1,7 +1,7 @@
 // The tab Parse: a form, and the parse of what was typed.
 
 import {ApiError, element, errorBox, get, link, post, request} from './api.js';
-import {comment, linesOf} from './conllu.js';
+import {comment, linesOf, sentencesOf} from './conllu.js';
 import {showResult} from './result.js';
 
 const EXAMPLE = "Don't parse the same text twice: store its trees.";
@@ -22,18 +22,23 @@ const PAUSE_MS = 1000;
  * What a view shows; the defaults are left out of its link.
  *
  * `kind` is a mode of `POST /parse`, or `conllu`; `key` is that of a stored parse, instead of a
- * text; `compare` is a second parser; `store` is `no` for a text that is not to be kept.
+ * text; `compare` is a second parser; `store` is `no` for a text that is not to be kept; `matrices`
+ * are those that are open.
  */
 const DEFAULTS = {
   kind: 'raw', text: '', key: '', lang: '', parser: '', compare: '', tokenizer: '',
-  policy: 'attach', layout: 'arcs', sentence: '1', store: '',
+  policy: 'attach', layout: 'arcs', sentence: '1', store: '', matrices: '',
 };
 
 export async function show(root, parameters) {
   const [info, models] = await Promise.all([get('info'), get('models')]);
-  const asked = {...DEFAULTS, tokenizer: info.tokenizer};
-  const usual = {...asked};
-  for (const name of Object.keys(asked)) asked[name] = parameters.get(name) ?? asked[name];
+  const asked = {...DEFAULTS, ...Object.fromEntries(parameters)};
+  asked.tokenizer = parameters.get('tokenizer') ?? usualTokenizer(asked, info, models);
+  const address = () => {
+    const usual = {...DEFAULTS, tokenizer: usualTokenizer(asked, info, models)};
+    const told = Object.keys(usual).filter((name) => asked[name] !== usual[name]);
+    return link('parse', Object.fromEntries(told.map((name) => [name, asked[name]])));
+  };
   const isAsked = Boolean(asked.text || asked.key);
 
   const status = element('p', {role: 'status', class: 'status'});
@@ -41,10 +46,10 @@ export async function show(root, parameters) {
   const form = parseForm(asked, info, models, () => {
     asked.key = '';
     asked.sentence = '1';
-    history.pushState(null, '', linkOf(asked, usual));
+    history.pushState(null, '', address());
     run();
   });
-  root.append(element('h1', {}, 'Parse'), form, status, result);
+  root.append(element('h1', {class: 'visually-hidden'}, 'Parse'), form, status, result);
 
   let running = new AbortController();
   async function run() {
@@ -54,7 +59,7 @@ export async function show(root, parameters) {
     const tell = (message) => { status.textContent = message; };
     const remember = (changed) => {
       Object.assign(asked, changed);
-      history.replaceState(null, '', linkOf(asked, usual));
+      history.replaceState(null, '', address());
     };
     tell('Parsing ...');
     result.replaceChildren();
@@ -68,7 +73,8 @@ export async function show(root, parameters) {
       }
       const box = element('div');
       result.append(box);
-      await showResult(box, {documents, asked, remember, tell, signal, answer: () => answer(asked)});
+      await showResult(box, {documents, asked, remember, tell, signal,
+        answer: () => answer(asked), onTree: () => bringIntoView(status, box)});
     } catch (error) {
       if (error.name === 'AbortError') return;
       tell('');
@@ -83,9 +89,20 @@ export async function show(root, parameters) {
   }
 }
 
-function linkOf(asked, usual) {
-  const told = Object.entries(asked).filter(([name, value]) => value !== usual[name]);
-  return link('parse', Object.fromEntries(told));
+/** Where the trees do not fit below the form, scroll to what is said of them. */
+function bringIntoView(status, box) {
+  const {bottom} = box.querySelector('.trees').getBoundingClientRect();
+  if (bottom > innerHeight) status.scrollIntoView();
+}
+
+/**
+ * The service's tokenizer; but a bundled one is for the language that its name ends in, and the
+ * words of another language would be unknown to it.
+ */
+function usualTokenizer({lang, parser}, info, models) {
+  if (!info.tokenizers.includes(info.tokenizer)) return info.tokenizer;
+  const spoken = lang || models.find(({name}) => name === parser)?.langs[0] || info.lang;
+  return info.tokenizers.find((name) => name.endsWith(`-${spoken}`)) ?? '';
 }
 
 /** The form; its fields write into `asked` when it is sent. */
@@ -93,12 +110,13 @@ function parseForm(asked, info, models, send) {
   const mayParse = info.role !== 'read';
   const kinds = [...(mayParse ? info.modes : []), 'conllu'].map((kind) => [kind, KINDS[kind] ?? kind]);
   const fields = {
-    text: element('textarea', {rows: 4, dir: 'auto', spellcheck: 'false', required: true}),
+    text: element('textarea', {rows: 2, spellcheck: 'false', required: true}),
     kind: choice(kinds),
     lang: choice([['', `as the parser (default: ${info.lang})`], ...languages(models)]),
     parser: choice([]),
     compare: choice([]),
-    tokenizer: element('input', {list: 'tokenizers', autocomplete: 'off', spellcheck: 'false'}),
+    tokenizer: element('input', {list: 'tokenizers', autocomplete: 'off', spellcheck: 'false',
+      size: 26, placeholder: 'none: over words'}),
     policy: choice(info.policies.map((name) => name.split('.')[0]).map((name) => [name, name])),
   };
   for (const [name, field] of Object.entries(fields)) {
@@ -112,19 +130,32 @@ function parseForm(asked, info, models, send) {
     labelled('What to parse', fields.text),
     element('div', {class: 'fields'},
       labelled('Input', fields.kind), labelled('Language', fields.lang),
-      labelled('Parser', fields.parser), labelled('Compare with', fields.compare),
-      labelled('Tokenizer', fields.tokenizer), labelled('Subword policy', fields.policy)),
+      labelled('Parser', fields.parser)),
     element('datalist', {id: 'tokenizers'},
       info.tokenizers.map((name) => element('option', {value: name}))),
     element('div', {class: 'row'},
       element('button', {type: 'submit', class: 'primary'}, 'Parse'),
-      store, element('label', {class: 'inline', for: store.id}, 'Keep the parse in the store')));
+      element('label', {class: 'inline'}, store, ' Keep the parse in the store'),
+      element('details', {class: 'options', open: isOptional(asked, info, models)},
+        element('summary', {}, 'Options'),
+        element('div', {class: 'fields'},
+          labelled('Compare with', fields.compare), labelled('Tokenizer', fields.tokenizer),
+          labelled('Subword policy', fields.policy)))));
 
   const offer = () => offerParsers(fields, info, models);
   const adapt = () => {
     const isGiven = fields.kind.value === 'conllu';
-    for (const name of ['lang', 'parser', 'compare']) fields[name].disabled = isGiven;
+    for (const name of ['parser', 'compare']) fields[name].disabled = isGiven;
     store.disabled = isGiven;
+    fields.text.dir = isGiven ? 'ltr' : 'auto';  // columns stay in their order
+    fields.text.classList.toggle('code', isGiven);
+  };
+  let usual = usualTokenizer(asked, info, models);
+  const followLanguage = () => {
+    const next = usualTokenizer(
+      {lang: fields.lang.value, parser: fields.parser.value}, info, models);
+    if (fields.tokenizer.value === usual) fields.tokenizer.value = next;
+    usual = next;
   };
   for (const [name, field] of Object.entries(fields)) {
     if (name === 'lang') {
@@ -136,7 +167,12 @@ function parseForm(asked, info, models, send) {
     if (name === 'lang' || name === 'parser') offer();
   }
   adapt();
-  for (const field of [fields.lang, fields.parser]) field.addEventListener('change', offer);
+  for (const field of [fields.lang, fields.parser]) {
+    field.addEventListener('change', () => {
+      offer();
+      followLanguage();
+    });
+  }
   fields.kind.addEventListener('change', adapt);
   fields.text.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
@@ -148,6 +184,12 @@ function parseForm(asked, info, models, send) {
     send();
   });
   return form;
+}
+
+/** Whether a link asks for something that stands under Options. */
+function isOptional(asked, info, models) {
+  return Boolean(asked.compare) || asked.policy !== DEFAULTS.policy
+    || asked.tokenizer !== usualTokenizer(asked, info, models);
 }
 
 function labelled(text, field) {
@@ -189,7 +231,9 @@ function offerParsers(fields, info, models) {
 
 /** The analyses that a view shows, as CoNLL-U: that of the parser, and that of a second one. */
 async function analyses(asked, tell, signal) {
-  if (asked.kind === 'conllu') return [{name: 'CoNLL-U', conllu: `${asked.text.trim()}\n`, failed: []}];
+  if (asked.kind === 'conllu') {
+    return [{name: 'CoNLL-U', conllu: `${asked.text.trim()}\n`, failed: [], isGiven: true}];
+  }
   const parsers = asked.compare && !asked.key ? [asked.parser, asked.compare] : [asked.parser];
   return Promise.all(parsers.map((parser) => analysis({...asked, parser}, tell, signal)));
 }
@@ -248,6 +292,5 @@ async function answer(asked) {
 }
 
 function textOf(conllu) {
-  return conllu.split('\n').filter((line) => line.startsWith('# text = '))
-    .map((line) => line.slice(9)).join(' ');
+  return sentencesOf(conllu).map(({text}) => text).join(' ');
 }

@@ -1,7 +1,46 @@
-// Texts and pictures to the clipboard and to files.
+// Texts and pictures to the clipboard and to files, and the menus that offer it.
+
+import {element} from './api.js';
 
 const SCALE = 2;  // of PNG, for screens and papers with many dots to an inch
 const LARGEST = 16000;  // of either side of a canvas, in pixels
+
+/**
+ * A menu of buttons, and what became of the last one that was pressed.
+ * @param {string} text what it is called
+ * @param {string} name what the menu is for, in full
+ * @param {Array} actions pairs of a button's text and a function, which gets `tell(text)`
+ */
+export function menu(text, name, actions) {
+  const told = element('span', {role: 'status', class: 'hint'});
+  const tell = (text) => { told.textContent = text; };
+  const summary = element('summary', {'aria-label': name}, text);
+  const run = async (action) => {
+    made.open = false;
+    summary.focus();
+    try {
+      await action(tell);
+    } catch (error) {
+      tell(`${error.type ?? error.name}: ${error.message}`);
+    }
+  };
+  const made = element('details', {class: 'menu'}, summary,
+    element('div', {class: 'items'}, actions.map(([what, action]) =>
+      element('button', {type: 'button', onclick: () => run(action)}, what))));
+  made.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !made.open) return;
+    event.stopPropagation();
+    made.open = false;
+    summary.focus();
+  });
+  return element('div', {class: 'save'}, told, made);
+}
+
+document.addEventListener('click', ({target}) => {
+  for (const open of document.querySelectorAll('details.menu[open]')) {
+    if (!open.contains(target)) open.open = false;
+  }
+});
 
 /** Copy a text; where the browser refuses, say why and download it. */
 export async function copyText(text, name, tell) {

@@ -1,6 +1,6 @@
 // SQL over the store: samples, a query, its rows.
 
-import {element, errorBox, post} from './api.js';
+import {element, errorBox, link, post} from './api.js';
 import {count, refusal, table} from './tables.js';
 
 const SAMPLES = {
@@ -88,9 +88,15 @@ function labelled(text, field) {
   return element('div', {}, element('label', {for: field.id}, text), field);
 }
 
+/** The rows; the key of a parse leads to its tree. */
 function rowsOf(answer) {
-  return table('Rows', answer.columns.map(({name}) => name),
-    answer.rows.map((row) => row.map(shown)));
+  const names = answer.columns.map(({name}) => name);
+  const sentence = names.indexOf('sentence');
+  return table('Rows', names, answer.rows.map((row) => row.map((value, at) => {
+    if (names[at] !== 'key' || typeof value !== 'string') return shown(value);
+    const place = Number.isInteger(row[sentence]) ? {sentence: row[sentence] + 1} : {};
+    return element('a', {href: link('parse', {key: value, ...place})}, value);
+  })));
 }
 
 function shown(value) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from featurestore import FeatureStore, ParseRecord
-from featurestore.maintenance.delete import Deleted, delete_parses, unknown_parses
+from featurestore.maintenance.delete import Deleted, delete_parses, texts_of, unknown_parses
 from service.jobs.manager import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
@@ -43,8 +43,8 @@ class StoredParses:
         Raises:
             JobDatabaseError: The jobs cannot be read.
         """
-        record = self._record(key)
-        return self.jobs.holding(record.parse.text, record.lang)
+        text, lang = texts_of(self.store, [key])[key]
+        return self.jobs.holding(text, lang)
 
     def delete(self, key: str, dry_run: bool) -> Deleted:
         """Delete a parse and the examples that use it."""

@@ -224,7 +224,10 @@ class BackfillPlan:
             tokenizer = Path(planned.tokenizer or "")
             short = cut_items(spec, sent, tokenizer, self.max_pieces)
             sent = _noting_cuts(short, outcome, title)
-        return call(spec, sent, **options)
+        answer = call(spec, sent, **options)
+        for warning in answer.warnings:
+            watcher.warn(warning)
+        return answer
 
 
 def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> Any:

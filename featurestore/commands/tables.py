@@ -245,8 +245,8 @@ def vacuum(
         typer.Option(
             "--older-than",
             min=1.0,
-            help="Keep files that went out of use less than this many hours ago; choose more than "
-            "your longest run.",
+            help="Keep files that went out of use less than this many hours ago: readers may be at "
+            "them. Streams keep theirs themselves.",
         ),
     ] = 168.0,
     dry_run: Annotated[

@@ -58,6 +58,10 @@ class StreamedDataset(ABC):
             tokens: Read the dataset's own tokens, too; only with ``offsets``.
         """
 
+    @abstractmethod
+    def renew_lease(self) -> None:
+        """Keep the files that are read from a vacuum; streams call it before each batch."""
+
     def _kept_in_copies(self) -> dict[str, Any]:
         """Attributes that may have been set after a dataset was made; for ``__reduce__``."""
         return {"card": self.card, "other_lengths": self.other_lengths}

@@ -115,6 +115,11 @@ class CrossedDataset(StreamedDataset):
         }
         return CrossedReader(first, second, self._chosen, self._partner, self._from_second, crossed)
 
+    def renew_lease(self) -> None:
+        """See `StreamedDataset.renew_lease`."""
+        self._first.renew_lease()
+        self._second.renew_lease()
+
     def _pieces(self, ids: pa.Table, partners: pa.Table) -> NDArray[np.int64]:
         ours = _lengths(ids, len(self._from_second))[self._chosen]
         theirs = _lengths(partners, len(self._from_second))[self._partner]

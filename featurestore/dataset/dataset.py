@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -20,6 +21,7 @@ from featurestore.stream.window import WindowReader
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
+from featurestore.tables.lease import Lease
 from featurestore.tables.pins import Pin
 from featurestore.tables.rows import RowIndex, open_row_index
 from featurestore.tables.snapshot import DataFile, in_partition
@@ -166,6 +168,10 @@ class FeatureDataset(StreamedDataset):
         """See `StreamedDataset.open_reader`."""
         return ExampleReader(self, stored, offsets, tokens)
 
+    def renew_lease(self) -> None:
+        """See `StreamedDataset.renew_lease`."""
+        self.reader.renew_lease()
+
     def fetch(
         self, examples: NDArray[np.int64], is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
@@ -297,7 +303,11 @@ def open_dataset(
             f"`split={splits[0]}`",
             splits=splits,
         )
-    reader = FileReader(table.location, schema=table.layout.schema)
+    # The newest version was looked at just now; any other, at the first batch.
+    looked = time.time() if version is None else 0.0
+    paths = tuple(file.path for file in files)
+    lease = Lease(store.root, card.path, snapshot.version, paths, looked)
+    reader = FileReader(table.location, schema=table.layout.schema, lease=lease)
     known = store.fingerprints.all("parser")
     rows = of_parsers(
         open_row_index(table, reader, files), choice, known, f"dataset {name!r}", langs

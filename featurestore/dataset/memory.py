@@ -127,6 +127,8 @@ class _TableReader(FileReader):
 
     def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None: ...
 
+    def renew_lease(self) -> None: ...
+
 
 class _CarryingReader(ExampleReader):
     """Gives further values beside the columns of examples."""

@@ -48,6 +48,11 @@ class JoinedReader(FileReader):
             reader, own = self._of(path)
             reader.fetch([own], is_wanted)
 
+    def renew_lease(self) -> None:
+        """See `FileReader`."""
+        self._first.renew_lease()
+        self._second.renew_lease()
+
     def _of(self, path: str) -> tuple[FileReader, str]:
         if path.startswith(_OF_SECOND):
             return self._second, path.removeprefix(_OF_SECOND)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -66,11 +66,12 @@ class Deleted:
 def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = False) -> Deleted:
     """Delete parses and every example that uses one: both hold the text.
 
-    Examples go first, and a parse only when no example uses it. A killed process leaves a store
-    whose examples all have their parses; the same call then finishes the work. A second look finds
-    an example that another writer appends in the meantime. Drops of these examples and
-    the states that encoders left for them go too. Older versions of the tables keep the texts on
-    disk until `vacuum_store` deletes their files, and pinned versions for as long as the pin.
+    Drops of these examples and the states that encoders left for them go first, then the examples,
+    and a parse only when no example uses it. So the same call finishes the work of a killed one,
+    for as long as anything is left: examples keep the key and the text of a parse that is gone,
+    such as one in a damaged file. A second look finds an example that another writer appends in the
+    meantime. Older versions of the tables keep the texts on disk until `vacuum_store` deletes their
+    files, and pinned versions for as long as the pin.
 
     Args:
         store: The store.
@@ -78,17 +79,14 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
         dry_run: Delete nothing, only report.
 
     Raises:
-        UnknownKeyError: The store has no parse under a key; nothing was deleted.
+        UnknownKeyError: Neither a parse nor an example has a key; nothing was deleted.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
     """
     report = Deleted(dry_run, list(dict.fromkeys(keys)))
     store.flush()
-    store.parses.refresh()
-    records = store.parses.get_many(report.keys)
-    if missing := [key for key in report.keys if key not in records]:
-        raise unknown_parses(missing)
-    texts = {record.parse.text for record in records.values()}
-    report.same_text = [key for key in store.parses.keys_of_texts(texts) if key not in records]
+    texts = {text for text, _ in texts_of(store, report.keys).values()}
+    same_text = store.parses.keys_of_texts(texts)
+    report.same_text = [key for key in same_text if key not in report.keys]
     examples = _Examples(store, report.keys)
     report.pins = examples.pins()
     counts = _delete(store, examples, report)
@@ -97,8 +95,36 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
     return report
 
 
+def texts_of(store: FeatureStore, keys: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Text and language of parses, by key; of those that are gone, as the examples have them.
+
+    Raises:
+        UnknownKeyError: Neither a parse nor an example has a key.
+    """
+    store.parses.refresh()
+    records = store.parses.get_many(keys)
+    texts = {key: (record.parse.text, record.lang) for key, record in records.items()}
+    if missing := [key for key in keys if key not in texts]:
+        texts.update({key: (text, lang) for key, text, lang in _in_examples(store, "key", missing)})
+    if missing := [key for key in keys if key not in texts]:
+        raise unknown_parses(missing)
+    return texts
+
+
+def _in_examples(
+    store: FeatureStore, column: Literal["key", "text"], values: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """Key, text and language of the segments of examples that have one of some keys or texts."""
+    query = f"""
+        select distinct key, text, lang from (
+            select unnest(parse_keys) as key, unnest(texts) as text, lang from examples
+        ) where {column} in (select unnest($values))
+    """
+    return store.sql(query, {"values": list(values)}).fetchall()
+
+
 def unknown_parses(keys: Sequence[str]) -> UnknownKeyError:
-    """The error for keys under which a store has no parse."""
+    """The error for keys that neither a parse nor an example of a store has."""
     return UnknownKeyError(
         f"the store has no parse under {', '.join(keys)}; keys are in the answers of /parse, and a "
         "parse may have been deleted since",
@@ -107,12 +133,13 @@ def unknown_parses(keys: Sequence[str]) -> UnknownKeyError:
 
 
 def keys_of_text(store: FeatureStore, text: str) -> list[str]:
-    """Keys of all parses of exactly this text.
+    """Keys of all parses of exactly this text, those that only examples have included.
 
     Raises:
         UnknownKeyError: There is none.
     """
-    keys = store.parses.keys_of_texts([text])
+    kept = [key for key, _, _ in _in_examples(store, "text", [text])]
+    keys = sorted({*store.parses.keys_of_texts([text]), *kept})
     if not keys:
         raise UnknownKeyError(
             "the store has no parse of this text; it must be given as it was sent, character for "
@@ -168,13 +195,13 @@ def _delete(store: FeatureStore, examples: _Examples, report: Deleted) -> Counte
 
 
 def _delete_examples(store: FeatureStore, card: DatasetCard, keys: Sequence[str]) -> None:
-    store.features.delete(card, keys)
     beside = [table for path, table in states_tables(store.root) if f"/{card.path}/" in path]
     for table in (*beside, store.drops.table):
         reader, wanted = FileReader(table.location), pa.array(keys, pa.string())
         columns = (reader.columns(x.path, ["example_key"]) for x in table.snapshot().files)
         if any(pc.any(pc.is_in(rows["example_key"], wanted)).as_py() for rows in columns):
             table.delete("example_key", keys)
+    store.features.delete(card, keys)  # last: a repeated deletion finds the others by them
 
 
 class _Examples:

@@ -50,8 +50,11 @@ def vacuum_store(
 
     Args:
         store: The store.
-        older_than_hours: What went out of use less than so long ago stays: streams that read an
-            older version, and commits under way, are at it. Longer than your longest run.
+        older_than_hours: What went out of use less than so long ago stays: readers of an older
+            version, and commits under way, are at it; streams have their own lease after ten
+            minutes. Less than an hour, which the command refuses, spares what no version has ever
+            had, so that no commit loses its rows; readers may lose files that they are about to
+            read.
         dry_run: Only say what would be deleted.
 
     Raises:

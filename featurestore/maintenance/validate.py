@@ -14,6 +14,7 @@ from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.log_repair import log_faults, table_locations
 from featurestore.maintenance.validate_deep import (
     check_key,
+    forget_searches,
     label_columns,
     message_of,
     repeated_places,
@@ -116,6 +117,7 @@ def validate_store(
         StoreError: A log cannot be read now.
     """
     report, progress = Validation(), watch or (lambda _: None)
+    forget_searches()
     if not _logs_are_readable(store, report):
         return report
     for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):

@@ -30,8 +30,25 @@ _GIVEN_TOKENS: Final = frozenset({"pretokenized", "tokens_mwt"})
 _MOST_WORDS: Final = 20_000
 """Limits of words up to which keys are looked for: longer sentences take minutes to parse."""
 
+_USUAL: Final = (
+    *(10 * n for n in range(1, 101)),
+    *(64, 128, 256, 512, 1024, 1200, 1500, 2000, 2048, 2500, 3000, 4000, 4096, 5000, 10_000),
+)
+"""Limits that are tried for every key; the others one by one, for the first `_SEARCHES` keys."""
+
+_SEARCHES: Final = 3
+
 _LIMITS: Final[dict[int, None]] = {}
 """Limits that were found, so that each is looked for once."""
+
+_SEARCHED: Final[set[str]] = set()
+"""Keys that no limit explains. Where there are several, the texts have been changed."""
+
+
+def forget_searches() -> None:
+    """Look for limits of words anew, as for another store."""
+    _LIMITS.clear()
+    _SEARCHED.clear()
 
 
 def check_key(record: ParseRecord) -> None:
@@ -48,19 +65,29 @@ def check_key(record: ParseRecord) -> None:
         if key == record.key:
             return
         first = first or key
-    if first is not None and not _is_split_at_some_limit(record):
-        raise InputError(f"the key of its text is {first}; text or key has been changed")
+    if first is None or _is_split_at_some_limit(record):
+        return
+    tried = f"any limit of words up to {_MOST_WORDS:,}"
+    if record.key not in _SEARCHED:
+        tried = f"any usual limit of words (all were tried for {_SEARCHES} keys, in vain)"
+    raise InputError(
+        f"the key of its text is {first}; it is not the key with long sentences split at {tried} "
+        "either: text or key has been changed"
+    )
 
 
 def _is_split_at_some_limit(record: ParseRecord) -> bool:
     """Whether a service with another limit of words made the key; parses do not record limits."""
     made_of = _made_of(record)
-    if made_of is None:
+    if made_of is None or record.key in _SEARCHED:
         return False
-    for limit in (*_LIMITS, *range(1, _MOST_WORDS)):
+    others = range(1, _MOST_WORDS) if len(_SEARCHED) < _SEARCHES else ()
+    for limit in (*_LIMITS, *_USUAL, *others):
         if record.key == parse_key(*made_of, "split", limit):
             _LIMITS[limit] = None
             return True
+    if others:
+        _SEARCHED.add(record.key)
     return False
 
 

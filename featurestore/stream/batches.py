@@ -61,6 +61,7 @@ class BatchSource:
         for together, window in windows_ahead(self._reads(turns), reader):
             start = 0
             for turn in together:
+                self.data.renew_lease()
                 end = start + turn.end - turn.start
                 yield turn.after, self._assemble(window.batch(start, end), ring.next())
                 start = end

@@ -101,10 +101,8 @@ class StreamOptions:
 
     def identity(self) -> dict[str, Any]:
         """The values that two streams must share for a position to mean the same in both."""
-        found = {**asdict(self.order), "max_length": self.assembly.max_length}
-        if not self.order.buckets:
-            del found["buckets"]  # positions of earlier releases say nothing of it
-        return found
+        buckets = list(self.order.buckets)  # as JSON gives them back
+        return {**asdict(self.order), "buckets": buckets, "max_length": self.assembly.max_length}
 
 
 def read_options(

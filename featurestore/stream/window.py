@@ -57,6 +57,10 @@ class Streamable(Protocol):
         """
         ...
 
+    def renew_lease(self) -> None:
+        """Keep the files that are read from a vacuum; called before each batch."""
+        ...
+
 
 class WindowReader(Protocol):
     """Reads examples by their positions in sequence order."""

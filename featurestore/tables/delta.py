@@ -285,7 +285,8 @@ class Table:
         Args:
             keep: Versions that stay readable.
             hours: Files that went out of use, or that no version referred to, less than so long
-                ago stay too: a reader or a commit may be at them.
+                ago stay too: a reader or a commit may be at them. Less than an hour spares all
+                that no version refers to, which commits under way may have written.
             dry_run: Delete nothing.
 
         Returns:
@@ -302,7 +303,7 @@ class Table:
                 retention_hours=math.ceil(hours),
                 dry_run=dry_run,
                 enforce_retention_duration=False,
-                full=True,
+                full=hours >= 1,  # else only files that a version has removed
                 keep_versions=sorted({version for version in keep if version <= handle.version()}),
             )
         except (DeltaError, OSError) as error:

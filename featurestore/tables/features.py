@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
 from featurestore.tables.card import DatasetCard
@@ -21,7 +22,7 @@ from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.opening import open_table
 from featurestore.tables.repeats import remove_repeats
 from featurestore.tables.root import StoreRoot
-from featurestore.tables.snapshot import Snapshot
+from featurestore.tables.snapshot import Snapshot, in_partition
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint
 from syntax.registry import unknown_name
@@ -135,6 +136,27 @@ class FeatureTables:
         lookup.refresh(force=True)  # other processes may have deleted what this one knows
         found = lookup.find(example_keys).found
         return {key for key, here in zip(example_keys, found.tolist(), strict=True) if here}
+
+    def example_ids(
+        self, name: str, tokenizer: str, split: str, lang: str, parser: str
+    ) -> Iterator[list[str]]:
+        """Ids of the examples of a partition that one parser parsed, file by file.
+
+        Args:
+            name: Name of the dataset; it need not exist.
+            tokenizer: Fingerprint of the tokenizer.
+            split: Split.
+            lang: Language.
+            parser: Fingerprint of the parser.
+        """
+        card = self.card_of(name, tokenizer)
+        if card is None:
+            return
+        table = self._table(card)
+        reader = FileReader(table.location)
+        for file in in_partition(table.snapshot().files, {"split": split, "lang": lang}):
+            rows = reader.columns(file.path, ["example_id", "parser"])
+            yield rows.filter(pc.equal(rows["parser"], parser))["example_id"].to_pylist()
 
     def delete(self, card: DatasetCard, example_keys: Sequence[str]) -> None:
         """Remove examples from a dataset in one commit; older versions keep them until a vacuum.

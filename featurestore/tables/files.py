@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from featurestore.tables.location import Location
 from syntax.errors import StoreError
+
+if TYPE_CHECKING:
+    from featurestore.tables.lease import Lease
 
 _FOOTER_BYTES: Final = 64 << 20
 """Bytes of footers, as they lie in the files, kept in memory; there they take about six times."""
@@ -65,12 +68,18 @@ class FileReader:
         location: The folder.
         keep_open: Files that stay open for the next read; opening one costs more than a row.
         schema: Columns that read as null from files written before there were such columns.
+        lease: Keeps the files; who reads for long calls `renew_lease` now and then.
     """
 
     def __init__(
-        self, location: Location, keep_open: int = 0, schema: pa.Schema | None = None
+        self,
+        location: Location,
+        keep_open: int = 0,
+        schema: pa.Schema | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.location = location
+        self._lease = lease
         self._schema = schema or pa.schema([])
         self._keep_open = keep_open
         self._idle: OrderedDict[str, _OpenFile] = OrderedDict()
@@ -79,7 +88,12 @@ class FileReader:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[FileReader], tuple[Any, ...]]:
-        return FileReader, (self.location, self._keep_open, self._schema)
+        return FileReader, (self.location, self._keep_open, self._schema, self._lease)
+
+    def renew_lease(self) -> None:
+        """Keep a vacuum from deleting the files, for the next hours."""
+        if self._lease is not None:
+            self._lease.renew()
 
     def row_group_starts(self, path: str) -> NDArray[np.int64]:
         """First row of each row group, and the number of rows. *Shape:* (G + 1,)."""

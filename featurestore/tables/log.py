@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -76,13 +75,32 @@ def _sync_commits(table: Path, first: int, last: int) -> None:
     folders = {table / LOG}
     for version in range(first, last + 1):
         entry = table / LOG / entry_name(version)
+        gone = set()
         for path in paths_of(read_actions(entry.read_bytes()), "add"):
-            with suppress(FileNotFoundError):  # another process has replaced and vacuumed it
+            try:
                 sync(table / path)
+            except FileNotFoundError:
+                gone.add(path)
             folders.add((table / path).parent)
+        # Earlier versions are other writers'. Another process may have replaced and vacuumed ours.
+        if version == last and (lost := gone - _removed_after(table, version)):
+            raise StoreError(
+                f"{', '.join(sorted(lost))} of version {version} of {table} was deleted before the "
+                "commit was done, so its rows are lost: do not run Delta's own vacuum, nor a "
+                "vacuum of less than the hours that a commit takes; `parsebank store repair` takes "
+                "the file out of the table"
+            )
         sync(entry)
     for folder in folders:
         sync(folder)
+
+
+def _removed_after(table: Path, version: int) -> set[str]:
+    """The data files that later versions removed."""
+    removed: set[str] = set()
+    while (entry := table / LOG / entry_name(version := version + 1)).exists():
+        removed.update(paths_of(read_actions(entry.read_bytes()), "remove"))
+    return removed
 
 
 def sync(path: Path) -> None:

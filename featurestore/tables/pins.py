@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ _WRITER: Final = "pins"
 """Application id of every change. Changes are counted, not versions of the table, which compactions
 make too: of two changes that follow the same one, the second is refused."""
 
+LEASE_HOURS: Final = 24.0
+"""How long a lease lasts; it is renewed once half of that is over."""
+
 
 @dataclass(frozen=True)
 class Pin:
@@ -32,12 +36,17 @@ class Pin:
         name: Of the pin; one per store.
         table: Folder of the table below ``datasets``, such as ``xnli/bert-base-...-5f0c``.
         by: The person or run that needs it.
+        until: When it ends, as ISO 8601 in UTC, for a lease; empty for a pin that stays.
     """
 
     name: str
     table: str
     version: int
     by: str = ""
+    until: str = ""
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Pin))
 
 
 class PinTable:
@@ -80,6 +89,38 @@ class PinTable:
                     name=pin.name,
                 )
             else:
+                return
+
+    def lease(self, table: str, version: int, paths: Collection[str]) -> None:
+        """Keep a version for the next hours, if a vacuum could take any of some of its files.
+
+        Nothing is written while the newest version has these files too, nor where a pin, or
+        another lease, keeps the version for long enough.
+
+        Args:
+            table: Folder of the table below ``datasets``.
+            version: The version.
+            paths: The files.
+
+        Raises:
+            FileGoneError: The version cannot be read any more.
+            StoreBusyError, StoreError: The store cannot be read or written; try again.
+        """
+        newest = open_table(self._datasets.child(table))
+        if newest and {file.path for file in files_of(newest)}.issuperset(paths):
+            return
+        while True:
+            last, rows = self._rows()
+            enough, until = _in_hours(LEASE_HOURS / 2), _in_hours(LEASE_HOURS)
+            if any(
+                (pin.table, pin.version) == (table, version) and not _is_over(pin, enough)
+                for pin in _pins(rows).values()
+            ):
+                return
+            lease = Pin(f"stream:{table}@{version}", table, version, "streams", until)
+            self._check_readable(lease)
+            if self._append(lease, True, last, rows):
+                self._keep_if_readable(lease)
                 return
 
     def _check_readable(self, pin: Pin) -> None:
@@ -179,13 +220,23 @@ class PinTable:
 
 
 def _pins(rows: Sequence[dict[str, Any]]) -> dict[str, Pin]:
-    """What is pinned after these rows, in the order of pinning."""
+    """What is pinned after these rows, and not over, in the order of pinning."""
     pins: dict[str, Pin] = {}
     for row in rows:
         pins.pop(row["name"], None)
         if row["kept"]:
-            pins[row["name"]] = Pin(row["name"], row["table"], row["version"], row["by"])
-    return pins
+            pins[row["name"]] = Pin(**{name: row[name] for name in _FIELDS})
+    now = _in_hours(0)
+    return {name: pin for name, pin in pins.items() if not _is_over(pin, now)}
+
+
+def _is_over(pin: Pin, when: str) -> bool:
+    return bool(pin.until) and pin.until <= when
+
+
+def _in_hours(hours: float) -> str:
+    """A time from now, as `Pin.until` has it; such texts compare as their times do."""
+    return datetime.fromtimestamp(time.time() + 3600 * hours, UTC).isoformat(timespec="seconds")
 
 
 def _named(name: str, pins: dict[str, Pin]) -> Pin:

@@ -177,7 +177,8 @@ PINS: Final = TableLayout(
     schema=pa.schema(
         [
             *(("name", pa.string()), ("table", pa.string()), ("version", pa.int64())),
-            *(("by", pa.string()), ("kept", pa.bool_()), ("at", pa.int64())),
+            *(("by", pa.string()), ("until", pa.string())),
+            *(("kept", pa.bool_()), ("at", pa.int64())),
         ]
     ),
     description="Versions of datasets that a vacuum keeps: what was pinned and unpinned, in order",
@@ -186,6 +187,7 @@ PINS: Final = TableLayout(
         "table": "Folder of the dataset's table below datasets",
         "version": "Version of that table",
         "by": "Who needs it",
+        "until": "When a lease ends, as ISO 8601 in UTC; empty for a pin, which stays",
         "kept": "Whether it was pinned or unpinned",
         "at": "Order of the rows; nanoseconds since 1970",
     },

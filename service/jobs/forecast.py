@@ -23,7 +23,15 @@ from service.jobs.lines import sort_lines
 from service.jobs.measure import Sample, take_sample
 from service.jobs.records import JobRequest
 from service.jobs.tools import Analyser, Toolbox
-from service.jobs.uploads import Lines, ReadLine, Receiver, open_upload, read_groups, stored_keys
+from service.jobs.uploads import (
+    ChangedExamples,
+    Lines,
+    ReadLine,
+    Receiver,
+    open_upload,
+    read_groups,
+    stored_keys,
+)
 
 SAMPLE_LINES: Final = 1_000
 """Lines that are kept for the sample; as many of them are parsed as the time allows."""
@@ -39,7 +47,8 @@ class Forecast:
         request: The parser, tokenizer and dataset that it would use.
         examples: Lines, rejected ones included.
         already_stored: Lines whose rows the dataset holds, and repeated lines.
-        dropped: Lines that could not be used, by reason, as far as is known without a parser.
+        dropped: Lines that cannot be used, by reason, as far as is known without a parser: those
+            that an earlier backfill dropped included.
         texts: Texts of the lines that would be stored.
         distinct_texts: The same, each once.
         already_parsed: Distinct texts whose parse is in the store.
@@ -100,23 +109,43 @@ class Forecaster:
         self.sample = Reservoir()
         self._store = receiver.store
         self._analyser = analyser
+        spec = request.dataset
+        part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
+        self._drops = {drop.example_key: drop.reason for drop in self._store.drops.of(*part)}
+        self._changed = ChangedExamples(self._store, request)
         self._seen_lines, self._seen_texts = Seen(), Seen()
 
     def count(self, group: Sequence[ReadLine]) -> None:
         """Take in some lines."""
         held = stored_keys(self._store, self.found.request, group)
+        self._changed.add(group, held)
         is_new = self._seen_lines.add([line.key for line in group])
         lines = (
             (line, line.item, line.key in held, not first)
             for line, first in zip(group, is_new.tolist(), strict=True)
         )
         found = sort_lines(lines, self._analyser.key)
+        known = [
+            self._drops[work.line.key]
+            for work in (*found.works, *found.repeats)
+            if work.line.key in self._drops
+        ]
+        repeats, works = (
+            [work for work in sorted_works if work.line.key not in self._drops]
+            for sorted_works in (found.repeats, found.works)
+        )
         self.found.examples += len(group)
-        self.found.already_stored += found.already_stored + len(found.repeats)
+        self.found.already_stored += found.already_stored + len(repeats)
+        self.found.dropped.update(known)
         self.found.dropped.update(rejection.reason for _, rejection in found.rejected)
-        for work in found.works:
+        for work in works:
             self.sample.offer(work.line.body)
-        self._count_texts([key for work in found.works for key in work.keys])
+        self._count_texts([key for work in works for key in work.keys])
+
+    def done(self) -> Forecast:
+        """What was found in all lines."""
+        self.found.request = self._changed.warned(self.found.request)
+        return self.found
 
     def _count_texts(self, keys: Sequence[str]) -> None:
         is_new = self._seen_texts.add(keys)
@@ -204,7 +233,7 @@ async def forecast(
         found.sample = await asyncio.get_running_loop().run_in_executor(
             samplers, take_sample, settings, request, counting.sample.lines
         )
-    return counting.found
+    return counting.done()
 
 
 def _forecaster(receiver: Receiver, request: JobRequest) -> Forecaster:

@@ -222,7 +222,7 @@ class JobAnswer(BaseModel):
     )
     warnings: list[str] = Field(
         description="What to think of, as known at submission: another parser than the one that "
-        "the dataset's examples in this language have."
+        "the dataset's examples in this language have, or ids that it has with other content."
     )
 
     @classmethod

@@ -3,7 +3,8 @@
 Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if
 parses have been evicted or deleted meanwhile. Parses are content-addressed, so repeating them is
 harmless; drops and rows carry the shard's transaction, so each lands once however often the shard
-runs, and any other worker that still runs it.
+runs, and any other worker that still runs it. Another job with the same examples, perhaps of other
+job tables, has other transactions: what it committed before is left out.
 
 Counts are exact too. Before its first commit a try announces the counts it is about to bring
 about. A later try that finds nothing left to parse knows that the commits had begun, and reports
@@ -108,10 +109,13 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     works = _usable(found.works, analyses, drops, shard)
     repeats = _usable(found.repeats, analyses, drops, shard)
     rows = _rows(works, analyses, shard, tools, signals)
+    # Another job may have stored some while these were parsed.
+    held = _stored(shard, [row.example_key for row in rows], tools.store)
+    rows = [row for row in rows if row.example_key not in held]
     counts = Counts(
         examples=len(lines),
         stored=len(rows),
-        already_stored=found.already_stored + len(repeats),
+        already_stored=found.already_stored + len(repeats) + len(held),
         dropped=dict(Counter(drop.reason for drop in drops)),
         parsed=len(analyses.new),
         reused=_parsed_segments(found, analyses) - len(analyses.new),
@@ -125,7 +129,7 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
 
 
 def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> SortedLines[StagedLine]:
-    stored = _stored(shard, lines, tools.store)
+    stored = _stored(shard, [line.key for line in lines], tools.store)
     read = (
         (line, read_item(line.body, shard.request.dataset), line.key in stored, line.is_repeat)
         for line in lines
@@ -133,15 +137,10 @@ def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> SortedLine
     return sort_lines(read, tools.analyser.key)
 
 
-def _stored(shard: Shard, lines: Sequence[StagedLine], store: FeatureStore) -> set[str]:
+def _stored(shard: Shard, keys: Sequence[str], store: FeatureStore) -> set[str]:
     request, spec = shard.request, shard.request.dataset
-    return store.features.existing(
-        spec.name,
-        request.tokenizer_fingerprint,
-        spec.split,
-        spec.lang,
-        [line.key for line in lines],
-    )
+    part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
+    return store.features.existing(*part, keys)
 
 
 def _analyse(
@@ -320,8 +319,8 @@ def _commit(
     rows: Sequence[ExampleRow],
 ) -> None:
     store, transaction = tools.store, _transaction(shard, lines)
-    if analyses.new:
-        store.parses.append(analyses.new)
+    missing = {*store.parses.missing([record.key for record in analyses.new])}
+    store.parses.append([record for record in analyses.new if record.key in missing])
     if drops:
         store.drops.append_new(drops, transaction)
     if rows:

@@ -11,10 +11,15 @@ from collections.abc import (
     Awaitable,
     Callable,
     Sequence,
+    Set,
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from featurestore import FeatureStore
 from featurestore.dataset.parsers import called, dataset_parsers
@@ -37,6 +42,9 @@ GROUP_LINES: Final = 2_000
 """Lines that are looked up in the dataset at once: asking it costs milliseconds."""
 
 GROUP_BYTES: Final = 4 * 2**20
+
+_NAMED: Final = 3
+"""Changed examples that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +172,15 @@ class Receiver:
 
     async def _stage(self, lines: Lines, request: JobRequest, upload: Upload) -> StagedJob:
         examples, stored = 0, Counts()
+        changed = ChangedExamples(self.store, request)
         before: Item | None = None
         async for group in read_groups(lines, request):
-            held = await asyncio.to_thread(self._held, request, group)
+            held = await asyncio.to_thread(stored_keys, self.store, request, group)
+            await asyncio.to_thread(changed.add, group, held)
+            if request.shard:
+                # Staged whole, so that the shard's repetitions are cut alike and have the same
+                # transactions (`service.jobs.shard`).
+                held = set()
             for line in group:
                 if line.key in held:
                     stored += Counts(already_stored=1, reused=line.segments)
@@ -181,15 +195,8 @@ class Receiver:
         if not examples and request.shard is None:  # some shards have none
             raise SpecError("no examples followed the specification; send at least one line")
         await asyncio.to_thread(upload.finish)
+        request = changed.warned(request)
         return StagedJob(upload.name, request, examples, upload.shards, stored)
-
-    def _held(self, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:
-        """Keys of the lines that need no work.
-
-        A shard of an array job is staged whole, so that its repetitions are cut alike and have the
-        same transactions (`service.jobs.shard`).
-        """
-        return set() if request.shard else stored_keys(self.store, request, group)
 
     async def _hand_over(self, staged: StagedJob, upload: Upload) -> None:
         try:
@@ -263,6 +270,64 @@ def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLi
     spec = request.dataset
     part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
     return store.features.existing(*part, [line.key for line in group])
+
+
+class ChangedExamples:
+    """Counts the examples of an upload whose id the dataset has with another content.
+
+    The dataset gets them beside those that it has. Its ids are read once, when the first new
+    example comes, and kept in 8 bytes each.
+    """
+
+    def __init__(self, store: FeatureStore, request: JobRequest) -> None:
+        self.count = 0
+        self._first: list[str] = []
+        self._store, self._request = store, request
+
+    def add(self, group: Sequence[ReadLine], held: Set[str]) -> None:
+        """Take in some lines.
+
+        Args:
+            group: The lines.
+            held: Keys of those that the dataset has as they are.
+        """
+        new = [
+            line.item.example_id
+            for line in group
+            if line.key not in held and isinstance(line.item, Example)
+        ]
+        if not new or not len(self._known):
+            return
+        hashes = _hashes(new)
+        place = np.searchsorted(self._known, hashes).clip(max=len(self._known) - 1)
+        changed = np.flatnonzero(self._known[place] == hashes)
+        self.count += len(changed)
+        self._first = [*self._first, *(new[at] for at in changed[:_NAMED])][:_NAMED]
+
+    def warned(self, request: JobRequest) -> JobRequest:
+        """The request with a warning, if there are any."""
+        if not self.count:
+            return request
+        spec = request.dataset
+        warning = (
+            f"{self.count} examples, such as {', '.join(self._first)}, have ids that {spec.split}/"
+            f"{spec.lang} of dataset {spec.name!r} has with another text, label or option: it has "
+            "both from now on, and readers get both. For the new content alone, use a new name; "
+            "`parsebank store inspect --changed` lists such ids"
+        )
+        return replace(request, warnings=(*request.warnings, warning))
+
+    @cached_property
+    def _known(self) -> NDArray[np.int64]:
+        """Sorted hashes of the ids that the dataset has."""
+        spec, request = self._request.dataset, self._request
+        part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
+        ids = self._store.features.example_ids(*part, request.parser_fingerprint)
+        return np.unique(np.concatenate([_hashes([]), *map(_hashes, ids)]))
+
+
+def _hashes(names: Sequence[str]) -> NDArray[np.int64]:
+    return np.fromiter(map(hash, names), np.int64, len(names))
 
 
 def _share_a_text(item: Item, before: Item | None) -> bool:

@@ -64,7 +64,7 @@ class ForecastAnswer(BaseModel):
     estimate: Estimate
     warnings: list[str] = Field(
         description="What to think of before: another parser than the one that the dataset's "
-        "examples in this language have."
+        "examples in this language have, or ids that it has with other content."
     )
 
     @classmethod

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,41 @@ def test_an_unknown_key_deletes_nothing(pairs, records) -> None:
     assert pairs.parses.contains([records[3].key]).all()
     with pytest.raises(SpecError, match="keys have 32"):
         delete_parses(pairs, ["yes"])
+
+
+def test_a_text_whose_parse_is_gone_is_deleted_from_examples(pairs, records, rows) -> None:
+    gone, text = records[3], records[3].parse.text
+    pairs.parses.table.delete("key", [gone.key])
+    with open_store(pairs.uri) as store:
+        assert keys_of_text(store, text) == [gone.key]
+        report = delete_parses(store, [gone.key])
+        assert (report.keys, report.examples) == ([gone.key], len(uses(rows, gone)))
+        for find in (lambda: delete_parses(store, [gone.key]), lambda: keys_of_text(store, text)):
+            with pytest.raises(UnknownKeyError):
+                find()
+        assert validate_store(store).problem_count == 0
+
+
+@pytest.mark.parametrize("stopped_in", ["drops.table", "features", "parses"])
+def test_a_deletion_that_died_is_repeated_by_key(store, monkeypatch, stopped_in) -> None:
+    first = record_of("x", 0, 0)
+    store.parses.append([first])
+    store.features.append(HANDLE, [example_of(first, 0)])
+    drop = Drop("written", "other", "train", "en", "job", "id", first.key, "label", "it says why")
+    store.drops.append([drop])
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attrgetter(stopped_in)(store), "delete", die)
+        with pytest.raises(KeyboardInterrupt):
+            delete_parses(store, [first.key])
+    assert delete_parses(store, [first.key]).keys == [first.key]
+    assert (store.drops.of("written", "other"), len(store.sql("from examples"))) == ([], 0)
+    # An example that comes after its parse went is found by its own copy of the key.
+    store.features.append(HANDLE, [example_of(first, 0)])
+    assert delete_parses(store, [first.key]).examples == 1
 
 
 def test_a_buffered_parse_is_deleted(store) -> None:

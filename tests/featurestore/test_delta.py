@@ -6,13 +6,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake import Transaction as DeltaTransaction
+from deltalake.transaction import AddAction
 
 from featurestore import Transaction
 from featurestore.tables.delta import Table
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
+from featurestore.tables.log import sync_commits
 from syntax.errors import StoreError, UnknownDatasetError
 
 LAYOUT = TableLayout(
@@ -212,3 +214,30 @@ def test_an_append_returns_once_the_disk_holds_it(table, monkeypatch) -> None:
         assert [file for file in new if file in synced] == [max(new, key=os.path.getmtime)]
         entry = synced.index(log / f"{version:020d}.json")
         assert any(path.suffix == ".parquet" for path in synced[:entry])
+
+
+def test_a_vacuum_of_no_hours_spares_the_file_of_a_commit_under_way(table) -> None:
+    table.append(rows(1))
+    handle = table.open()
+    written = Path(table.location.uri, "part=a", "mine.parquet")
+    pq.write_table(rows(2).drop_columns(["part"]), written)
+    assert table.vacuum([], 0, dry_run=False) == []
+    add = AddAction("part=a/mine.parquet", written.stat().st_size, {"part": "a"}, 0, True, "{}")
+    schema = pa.schema(LAYOUT.described_schema())
+    handle.create_write_transaction([add], "append", Schema.from_arrow(schema), ["part"])
+    assert stored(table) == [1, 2]
+
+
+def test_a_commit_whose_file_is_gone_is_not_acknowledged(table) -> None:
+    for number in range(2):
+        table.append(rows(number))
+    replaced = table.snapshot().version
+    table.compact()
+    table.vacuum([], 0, dry_run=False)
+    sync_commits(table.location, replaced, replaced)  # its rows are in a newer file
+    table.append(rows(7))
+    (version, files) = table.snapshot().version, table.snapshot().files
+    (mine,) = (file.path for file in files if file.rows == 1)
+    Path(table.location.uri, mine).unlink()
+    with pytest.raises(StoreError, match=f"{mine} of version {version} .* its rows are lost"):
+        sync_commits(table.location, version, version)

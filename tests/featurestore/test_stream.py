@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from featurestore import OrderPolicy
+from featurestore import OrderPolicy, ParsedDataset, open_store
+from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.stream import batches
 from featurestore.stream.prefetch import Prefetched
+from featurestore.tables import lease, pins
+from featurestore.tables.files import FileGoneError
 from syntax.batches import AssemblySpec, FlatExamples, SegmentFeatures, assemble_batch
 from syntax.errors import InputError, SpecError
 
@@ -209,6 +215,90 @@ def test_state_loads_after_a_compaction(filled) -> None:
     resumed = filled.dataset("pairs").stream(batch_size=8)
     resumed.load_state_dict(state)
     assert ids(resumed) == rest
+
+
+def test_a_state_of_buckets_survives_json(filled, records) -> None:
+    filled.parses.append(records)
+    data = ParsedDataset(filled, filled.dataset("pairs"))
+    order = OrderPolicy(buckets=(20, 60, 400))
+    stream = data.stream(batch_size=8, order=order)
+    next(stream)
+    resumed = data.stream(batch_size=8, order=order)
+    resumed.load_state_dict(json.loads(json.dumps(stream.state_dict())))
+    assert names_of(resumed) == names_of(stream)
+    with pytest.raises(SpecError, match="buckets was"):
+        data.stream(batch_size=8).load_state_dict(stream.state_dict())
+
+
+@pytest.fixture
+def looking(monkeypatch) -> None:
+    """Streams read little at a time, and look at their files before each batch."""
+    monkeypatch.setattr(batches, "READ_PIECES", 400)
+    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("prefetch", [0, 1])
+@pytest.mark.usefixtures("looking")
+def test_streams_go_on_through_compaction_and_vacuum(filled, prefetch) -> None:
+    data = filled.dataset("pairs")
+
+    def stream(rank: int):
+        return data.stream(batch_size=8, rank=rank, world_size=2, prefetch=prefetch)
+
+    whole = [names_of(stream(rank)) for rank in range(2)]
+    assert filled.pins.all() == {}  # what is not replaced needs no lease
+    streams = [copy.copy(stream(0)), pickle.loads(pickle.dumps(stream(1)))]
+    begun = [next(one)["example_id"] for one in streams]
+    with open_store(filled.uri) as other:
+        other.compact()
+        begun += [next(one)["example_id"] for one in streams for _ in range(1 + 2 * prefetch)]
+        (kept,) = other.pins.all().values()  # one for both ranks
+        assert (kept.table, kept.version, kept.by) == (data.card.path, data.version, "streams")
+        assert other.pins.table.snapshot().files[0].rows == 1
+        vacuum_store(other, older_than_hours=0)
+    given = begun + [names for one in streams for names in names_of(one)]
+    assert sorted(given) == sorted(chain(*whole))
+    assert ids(filled.dataset("pairs", version=data.version).stream())
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_lease_is_renewed_and_ends_by_itself(filled, monkeypatch) -> None:
+    data = filled.dataset("pairs")
+    stream = data.stream(batch_size=8)
+    next(stream)
+    filled.compact()
+    next(stream)
+    (first,) = filled.pins.all().values()
+    next(stream)
+    assert list(filled.pins.all().values()) == [first]
+    monkeypatch.setattr(pins, "LEASE_HOURS", 100.0)
+    next(stream)
+    (second,) = filled.pins.all().values()
+    assert (second.name, second.version) == (first.name, first.version)
+    assert second.until > first.until
+    data.pin("paper")
+    filled.pins.remove(second.name)
+    next(stream)
+    assert list(filled.pins.all()) == ["paper"]
+    filled.pins.remove("paper")
+    monkeypatch.setattr(pins, "LEASE_HOURS", 0.0)  # its process dies, and time goes by
+    next(stream)
+    assert filled.pins.all() == {}
+    vacuum_store(filled, older_than_hours=0)
+    with pytest.raises(FileGoneError):
+        ids(stream)
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_store_that_cannot_be_written_is_streamed_without_a_lease(filled, caplog) -> None:
+    data = filled.dataset("pairs")
+    stream = data.stream(batch_size=8)
+    next(stream)
+    filled.compact()
+    Path(filled.uri, "pins").write_text("no folder")
+    assert len(ids(stream)) == 92
+    (warning,) = [record.message for record in caplog.records if "vacuum" in record.message]
+    assert f"version {data.version} of {data.card.path} has been replaced" in warning
 
 
 def test_fresh_batches_stay_as_they_are(data) -> None:

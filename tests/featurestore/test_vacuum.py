@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -187,8 +188,8 @@ def test_pins_are_listed_and_forgotten(filled) -> None:
 def write_ahead(store, pin: Pin, kept: bool, hours: int = 1) -> None:
     """Write a change of a pin as a machine does whose clock runs ahead of ours."""
     at = time.time_ns() + hours * 3600 * 10**9
-    row = {"name": pin.name, "table": pin.table, "version": pin.version, "by": "", "kept": kept}
-    store.pins.table.append(pa.Table.from_pylist([{**row, "at": at}], schema=PINS.schema))
+    row = {**asdict(pin), "kept": kept, "at": at}
+    store.pins.table.append(pa.Table.from_pylist([row], schema=PINS.schema))
 
 
 def test_last_change_of_a_pin_wins_even_if_the_clock_goes_back(filled) -> None:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from featurestore import ParseRecord, open_store
+from featurestore.maintenance import validate_deep
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.stats import parse_stats
 from featurestore.tables.encode.parses import encode_parses
@@ -70,6 +71,27 @@ def test_key_of_another_text_is_found(store, parses, mode, long) -> None:
     store.parses.append([ParseRecord("e" * 32, "en", PARSER, mode, parse)])
     (problem,) = validate_store(store, deep=True).problems
     assert (problem.row, "text or key has been changed" in problem.message) == ("e" * 32, True)
+
+
+def test_limits_of_words_are_looked_for_a_few_times_only(store, parses, monkeypatch) -> None:
+    tried = []
+
+    def counted(*made_of, **options):
+        tried.append(made_of)
+        return parse_key(*made_of, **options)
+
+    monkeypatch.setattr(validate_deep, "parse_key", counted)
+    monkeypatch.setattr(validate_deep, "_MOST_WORDS", 2000)
+    store.describe(PARSER, "parser", {"name": "gold"})
+    parse = parses[0]
+    keys = [parse_key(PARSER, "en", "raw", parse.text, None, "split", n) for n in (300, 1337)]
+    keys += [f"{n:032x}" for n in range(30)]
+    store.parses.append([ParseRecord(key, "en", PARSER, "raw", parse) for key in keys])
+    problems = validate_store(store, deep=True).problems
+    assert [problem.row for problem in problems] == keys[2:]
+    assert "split at any limit of words up to 2,000 either" in problems[0].message
+    assert "any usual limit of words (all were tried for 3 keys, in vain)" in problems[-1].message
+    assert len(tried) < 5 * 2000 + 2 * 32 * 150
 
 
 @pytest.mark.parametrize("column", ["head", "word_ids", "upos", "deprel", "sentence_ids"])

@@ -17,6 +17,7 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.delete import delete_parses
+from featurestore.maintenance.validate_deep import repeated_rows
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import run_shard
 
@@ -170,6 +171,33 @@ def test_two_runs_of_one_shard_at_once_store_each_row_and_drop_once(tmp_path: Pa
         late = Overtaken(overtake=lambda: run("twin", other, Recorder()))
         assert run("job", store, late).stored == 6
         assert [bench.size(table) for table in ("examples", "drops")] == [6, 1]
+
+
+@dataclass
+class Late(Recorder):
+    """`Signals` of a run that another overtakes while it parses."""
+
+    overtake: Callable[[], object] = print
+
+    def watch(self, *keys: str, characters: int = 0) -> None:
+        super().watch(*keys, characters=characters)
+        if not keys:
+            self.overtake()
+
+
+def test_jobs_of_separate_tables_store_each_parse_and_row_once(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store, open_store(tmp_path) as other:
+        bench = make_bench(tmp_path, store)
+        lines, shorter = bench.lines(ITEMS), bench.lines(ITEMS[:4])
+        late = Late(
+            overtake=lambda: run_shard(
+                replace(bench.shard(), job="twin"), shorter, bench.tools(store=other), Recorder()
+            )
+        )
+        counts = run_shard(bench.shard(), lines, bench.tools(), late)
+        assert (counts.stored, counts.already_stored) == (2, 4)
+        assert [bench.size(table) for table in ("examples", "drops")] == [6, 1]
+        assert repeated_rows(store) == 0
 
 
 def test_a_shard_that_was_stored_and_deleted_is_stored_again(tmp_path: Path) -> None:

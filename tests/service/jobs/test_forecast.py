@@ -54,6 +54,30 @@ async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
     assert expected["texts"]["total"] == 122
 
 
+async def test_after_a_backfill_nothing_is_left_to_store(shared: Service) -> None:
+    body = ndjson([*pairs(4, "Ruth"), *[pair(5, "Ruth", first="word " * 1500)] * 2])
+    counts = (await shared.backfill(body, "finished"))["counts"]
+    again = await forecast(shared, body, "finished")
+    assert again["dropped"] == counts["dropped"] == {"sentence_too_long": 2}
+    assert (again["to_store"], again["already_stored"], again["sample"]) == (0, 4, None)
+
+
+async def test_examples_that_changed_under_their_ids_are_named(shared: Service) -> None:
+    items = pairs(5, "Vera")
+    first = await shared.backfill(ndjson(items), "changing")
+    items[3]["example"]["labels"]["label"] = None
+    items[4]["example"]["segments"][0]["text"] = "Another premise."
+    body = ndjson([*items, pair(9, "Vera")])
+    foretold = await forecast(shared, body, "changing")
+    second = await shared.backfill(body, "changing")
+    third = await shared.backfill(body, "changing")
+    (warning,) = second["warnings"]
+    assert warning.startswith("2 examples, such as pair-3, pair-4, have ids that dev/en of dataset")
+    assert foretold["warnings"] == [warning]
+    assert first["warnings"] == third["warnings"] == []
+    assert (second["counts"]["stored"], third["counts"]["already_stored"]) == (3, 6)
+
+
 @pytest.mark.slow
 async def test_what_is_stored_and_parsed_already_costs_nothing(shared: Service) -> None:
     await shared.backfill(ndjson(pairs(20, "Gina")), "partly")

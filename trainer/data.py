@@ -265,12 +265,15 @@ def pin_version(source: Source, output: Path) -> None:
 
 
 def warn_of_data(source: Source, recipe: Recipe) -> None:
-    """Log what the model has to say about the data."""
+    """Log what model, task and objectives have to say about the data."""
     values = {key: value for key, _, value in described(recipe)}
     for warning in recipe.model.warnings(source.dataset, values):
         _LOG.warning("%s", warning)
     for warning in recipe.task.warnings(source.dataset, recipe.data):
         _LOG.warning("%s", warning)
+    for objective in recipe.objectives:
+        for warning in objective.warnings(source.dataset):
+            _LOG.warning("%s", warning)
 
 
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:

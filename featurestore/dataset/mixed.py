@@ -83,9 +83,15 @@ def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int) -> Fea
     if not len(gold):
         raise SpecError(f"{gold.name} has no examples to repeat; its drops say why")
     if len(gold) > places:
+        fitting = len(data) // len(gold)
+        advice = (
+            f"set data.gold_every={fitting}, or add text"
+            if fitting
+            else "add text: there must be as much of it as of the treebank, data.gold_every=1"
+        )
         raise TreebankTooLargeError(
             f"{gold.name} has {len(gold)} examples, to be one in {every + 1}, and {len(data)} of "
-            f"{data.name} leave room for {places}; add text, or lower data.gold_every",
+            f"{data.name} leave room for {places}; {advice}",
             examples=len(gold),
             places=places,
         )

@@ -134,6 +134,12 @@ class ParsedDataset(FeatureDataset):
             if _is_gold(records) or not gold_only:
                 yield tuple(record.parse for record in records)
 
+    def made_by_parsers(self) -> Iterator[tuple[Parse, ...]]:
+        """The parses of each example whose trees are not all gold, once of one that is repeated."""
+        for records in self._every_record(gold_only=False):
+            if not _is_gold(records):
+                yield tuple(record.parse for record in records)
+
     def _every_record(self, gold_only: bool) -> Iterator[tuple[ParseRecord, ...]]:
         """The parses of each example, once of one that is repeated.
 

@@ -34,9 +34,9 @@ class PhraseSampler:
 
     ``synclm``: each piece with dependents becomes an anchor with ``probability``. The positive is a
     random piece of its span within ``positive_window``. The negatives are random pieces outside of
-    the span, at most ``negative_window`` before its first or after its last piece, except the
-    anchor's parent. A second sample exchanges anchor and positive; its negatives lie on the side of
-    the new anchor that is away from the old one.
+    the span, at most ``negative_window`` before its first or after its last piece; of those drawn,
+    the anchor's parent is left out. A second sample exchanges anchor and positive, and keeps those
+    of the negatives that lie on the side of the new anchor that is away from the old one.
 
     ``lr_sib``: in random order, each subtree of at least ``min_size`` pieces and at most
     ``max_height`` edges gives a sample. The anchor and the positive are two random pieces of it,
@@ -144,36 +144,40 @@ def _draw_synclm(
                 pool[size] = other
                 size += 1
         positive = pool[below(state, size)]
+        size = _outside(shape, head, negative_window, pool)
+        size = choose(state, pool, size, rows.negatives.shape[1])
         for exchanged in range(2):
             if row == end:
                 return row
             anchor = positive if exchanged else head
             side = positive - head if exchanged else 0
-            size = _outside(shape, parent, head, anchor, side, negative_window, pool)
+            size = _kept(pool, size, parent[head], anchor, side)
             pair = (head, anchor, head + positive - anchor)
-            row = _write(state, column, rows, row, pair, pool, size)
+            row = _write(column, rows, row, pair, pool, size)
     return row
 
 
 @njit(cache=True, nogil=True)
-def _outside(
-    shape: Shape,
-    parent: IntArray,
-    head: Index,
-    anchor: Index,
-    side: Index,
-    window: int,
-    pool: IntArray,
-) -> int:
-    """Collect the pieces near the head's span and outside of it, on one side of the anchor."""
+def _outside(shape: Shape, head: Index, window: int, pool: IntArray) -> int:
+    """Collect the pieces near the head's span and outside of it."""
     first, last = shape.first[head], shape.last[head]
     size = 0
-    for other in range(max(first - window, 0), min(last + window + 1, len(parent))):
-        inside = first <= other <= last
-        if not inside and other != parent[head] and (other - anchor) * side >= 0:
+    for other in range(max(first - window, 0), min(last + window + 1, len(pool))):
+        if not first <= other <= last:
             pool[size] = other
             size += 1
     return size
+
+
+@njit(cache=True, nogil=True)
+def _kept(pool: IntArray, size: int, above: Index, anchor: Index, side: Index) -> int:
+    """Move to the front what is not the head's parent and lies on one side of the anchor."""
+    kept = 0
+    for at in range(size):
+        if pool[at] != above and (pool[at] - anchor) * side >= 0:
+            pool[kept] = pool[at]
+            kept += 1
+    return kept
 
 
 @njit(cache=True, nogil=True)
@@ -204,26 +208,25 @@ def _draw_lr_sib(
                 outside[other - size] = other
         choose(state, inside, size, 2)
         pair = (top, inside[0], inside[1])
-        row = _write(state, column, rows, row, pair, outside, count - size)
+        size = choose(state, outside, count - size, rows.negatives.shape[1])
+        row = _write(column, rows, row, pair, outside, size)
     return row
 
 
 @njit(cache=True, nogil=True)
 def _write(
-    state: State,
     column: IntArray,
     rows: _Rows,
     row: int,
     pair: tuple[Index, Index, Index],
-    pool: IntArray,
+    negatives: IntArray,
     size: int,
 ) -> int:
-    """Write a sample of head, anchor and positive; the next free row."""
+    """Write a sample of head, anchor and positive, if it has negatives; the next free row."""
     if size == 0:
         return row
-    chosen = choose(state, pool, size, rows.negatives.shape[1])
     rows.head[row] = column[pair[0]]
     rows.anchor[row], rows.positive[row] = column[pair[1]], column[pair[2]]
-    for at in range(chosen):
-        rows.negatives[row, at] = column[pool[at]]
+    for at in range(size):
+        rows.negatives[row, at] = column[negatives[at]]
     return row + 1

@@ -48,7 +48,8 @@ class TreeSampler:
     ``synclm``: each piece with a parent and dependents, whose span has ``min_size`` to ``max_size``
     pieces, gives a sample. The positive is the span. The negatives are random windows that contain
     the piece and are as long as the span, one piece longer, or one piece shorter (if the span has
-    more than three), except the span itself.
+    more than three). None begins where the span does: its end is moved first, and then both ends
+    are slid by at least one piece.
 
     ``lr_sib``: each subtree of ``min_size`` to ``max_size`` pieces gives a sample. The positive is
     the subtree. A negative replaces one to three of its parts (subtrees without its root) by as
@@ -167,11 +168,11 @@ def _draw_synclm(
 def _windows(
     head: Index, first: Index, length: int, count: int, starts: IntArray, lengths: IntArray
 ) -> int:
-    """Collect the windows that contain the head, other than the span itself."""
+    """Collect the windows that contain the head and begin elsewhere than the span."""
     size = 0
     for wide in range(length - 1 if length > 3 else length, length + 2):
         for start in range(max(head - wide + 1, 0), min(head, count - wide) + 1):
-            if start != first or wide != length:
+            if start != first:
                 starts[size], lengths[size] = start, wide
                 size += 1
     return size

@@ -93,6 +93,35 @@ class TestPhrasesOfSynclm:
         assert (head, anchor) == (20, 20)
         assert sorted(negatives) == [*range(5), 21, *range(23, 31)]
 
+    @settings(max_examples=40)
+    @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(1, 4))
+    def test_the_exchanged_sample_keeps_negatives_of_the_first(
+        self, data: st.DataObject, seed: int, negatives: int, forests: Forests
+    ) -> None:
+        parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
+        sampler = PhraseSampler(probability=1.0, max_samples=1000, negatives=negatives)
+        twin, first = Twin(parents), {}
+        for head, anchor, positive, drawn in phrases(sampler.sample(bare(parents), ["a"], seed, 0)):
+            if head == anchor:
+                first[head] = positive, drawn
+                near = self._outside(twin, head, head)
+                assert set(drawn) <= set(near)
+                # The head's parent may be drawn, and then one is missing.
+                assert min(negatives, len(near)) - 1 <= len(drawn) <= negatives
+            else:
+                kept, beyond = first[head], self._outside(twin, head, anchor)
+                assert kept[0] == anchor
+                assert drawn == [node for node in kept[1] if node in beyond]
+
+    def test_a_drawn_parent_leaves_one_negative_less(self) -> None:
+        # Of "dog" (1), whose parent is 2: one of 2 to 5 is drawn, and a drawn 2 is left out.
+        sampler, drawn = PhraseSampler(probability=1.0, negatives=1), Counter()
+        for epoch in range(400):
+            samples = phrases(sampler.sample(bare([1, 2, -1, 2, 2, 2]), ["a"], 0, epoch))
+            drawn.update(tuple(negatives) for _, anchor, _, negatives in samples if anchor == 1)
+        assert set(drawn) == {(3,), (4,), (5,)}
+        assert 0.68 < sum(drawn.values()) / 400 < 0.82
+
     def test_a_candidate_is_taken_with_its_probability(self) -> None:
         batch = bare([1, 2, -1, 4, 2])
         sampler = PhraseSampler(probability=0.15)
@@ -169,14 +198,7 @@ class TestTreesOfSynclm:
         for root, positive, windows in trees(sampler.sample(bare(parents), ["a"], seed, 0)):
             _, _, first, last, _ = twin.subtree(root)
             assert positive == list(range(first, last + 1))
-            lengths = {len(positive), len(positive) + 1}
-            lengths |= {len(positive) - 1} if len(positive) > 3 else set()
-            possible = [
-                list(range(start, start + length))
-                for length in lengths
-                for start in range(len(parents) - length + 1)
-                if start <= root < start + length and (start, length) != (first, len(positive))
-            ]
+            possible = slid_windows(root, first, last, len(parents))
             assert len(windows) == min(negatives, len(possible))
             assert all(window in possible for window in windows)
             assert len({tuple(window) for window in windows}) == len(windows)
@@ -185,9 +207,36 @@ class TestTreesOfSynclm:
         for node in range(len(parents)):
             _, size, first, last, _ = twin.subtree(node)
             expected = parents[node] >= 0 and size > 1 and last - first < 10
-            # A span that is the whole text has no other windows but shorter ones.
-            length = last - first + 1
-            assert (node in found) == (expected and (length < len(parents) or length > 3))
+            windows = slid_windows(node, first, last, len(parents))
+            assert (node in found) == bool(expected and windows)
+
+    def test_no_window_begins_where_the_span_does(self) -> None:
+        # The span of 3 is 1 to 4, between two pieces on each side.
+        sampler = TreeSampler(negatives=30)
+        samples = trees(sampler.sample(bare([6, 3, 3, 5, 3, 6, -1, 6]), ["a"], 0, 0))
+        (windows,) = [windows for root, _, windows in samples if root == 3]
+        assert sorted((window[0], window[-1]) for window in windows) == [
+            *((0, 3), (0, 4)),
+            *((2, 4), (2, 5), (2, 6)),
+            *((3, 5), (3, 6), (3, 7)),
+        ]
+
+
+def slid_windows(root: int, first: int, last: int, count: int) -> list[list[int]]:
+    """What the release takes for negatives of a span: its end is moved, then it is slid.
+
+    Each of the spans that end where this one does, one piece later, or (of more than three pieces)
+    one earlier is slid to either side, a piece at a time, while it contains the root and lies in
+    the text.
+    """
+    found = []
+    for end in (last, last + 1, last - 1)[: 3 if last - first + 1 > 3 else 2]:
+        for step in (-1, 1):
+            at = step
+            while first + at <= root <= end + at and first + at >= 0 and end + at < count:
+                found.append(list(range(first + at, end + at + 1)))
+                at += step
+    return found
 
 
 class TestTreesOfLrSib:

@@ -132,7 +132,10 @@ def test_the_released_runs_differ_where_the_guide_says() -> None:
         for name in ("as-released", "lr-sib")
     }
     assert changed["as-released"] == {
-        "data.samplers": ("phrase(way=synclm)", "tree(way=synclm)"),
+        "data.samplers": (
+            "phrase(way=synclm, max_samples=1024)",
+            "tree(way=synclm, max_samples=512, negatives=30)",
+        ),
         "objectives.phrase.phrase_loss": "synclm",
         "objectives.phrase.attention": "after_dropout",
         "objectives.tree.tree_root": "in",

@@ -16,16 +16,19 @@ from syntax.batches import AssemblySpec
 from syntax.batches.words import tree_heads, word_layout
 from syntax.errors import SpecError, StoreError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from syntax.trees.mst import sentence_heads
 from tests.trainer import treebank
 from tests.trainer.treebank import DOG, DU, EATEN, GO, append_treebank, recipe
 from trainer.batch import SyntaxBatch
-from trainer.data import device_batches, open_source
+from trainer.data import device_batches, open_source, warn_of_data
 from trainer.evaluation.baseline import baseline_scores, training_data
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.model import SyntaxModel
-from trainer.models.outputs import SyntaxEncoding
+from trainer.models.outputs import SyntaxEncoding, layers_of
+from trainer.nn.parser import Words
+from trainer.nn.parser_targets import WORDS
 from trainer.options import (
     DependencyObjectiveOptions,
     Recipe,
@@ -51,6 +54,8 @@ def store(tmp_path_factory, tokenizer) -> Iterator[FeatureStore]:
         append_treebank(opened, tokenizer, "pair", (DOG, GO))
         append_treebank(opened, tokenizer, "mixed", (DOG, GO, EATEN), silver=(2,))
         append_treebank(opened, tokenizer, "silver", (DOG, GO), silver=(0, 1), name="silver")
+        untagged = (DOG.replace("DT", "_").replace("NN", "_").replace("VBZ", "_"), GO)
+        append_treebank(opened, tokenizer, "untagged", untagged, silver=(0,))
         yield opened
 
 
@@ -259,6 +264,23 @@ def test_a_silver_sentence_teaches_no_tag(store, tags) -> None:
 
 
 @pytest.mark.parametrize(
+    ("split", "tags", "warned"),
+    [
+        *(("untagged", "as_released", True), ("untagged", "as_published", False)),
+        *(("mixed", "as_released", False), ("train", "as_released", False)),
+    ],
+)
+def test_parsed_text_without_tags_is_told_where_it_was_to_teach_them(
+    store, caplog, split, tags, warned
+) -> None:
+    made = replace(recipe("task.name=trees.v1"), objectives=(XposTaggingOptions(tags=tags),))
+    warn_of_data(open_source(store, made, split, "en"), made)
+    told = "none of the 1 parsed examples of treebank has xpos"
+    assert (told in caplog.text) == warned
+    assert ("models train udpipe --recipe full" in caplog.text) == warned
+
+
+@pytest.mark.parametrize(
     "options",
     [DependencyObjectiveOptions(detached=False), XposTaggingOptions(), UposTaggingOptions()],
 )
@@ -292,8 +314,9 @@ def test_tagging_is_a_mean_over_sentences_of_means_over_words(store) -> None:
 
 def test_data_without_gold_trees_are_refused(store) -> None:
     made = recipe("data.dataset=silver", "data.train_split=silver")
-    with pytest.raises(SpecError, match="no gold trees with deprel"):
+    with pytest.raises(SpecError, match=r"no gold trees with deprel; .* data\.gold") as caught:
         open_streams(store, made)
+    assert "`trees=all`, for tags `tags=as_released`" in str(caught.value)
     open_streams(store, with_settings(made, ["task.trees=all"]))
 
 
@@ -323,6 +346,40 @@ def test_a_parser_learns_its_training_trees(store, run) -> None:
     assert all(one.right for one in answers.predictions)
     dog = next(one for one in answers.predictions if one.example_id == "train-0")
     assert dog.predicted == [[2, "det"], [3, "nsubj"], [0, "root"]]
+
+
+def test_a_mix_of_layers_alone_does_not_read_the_embeddings(store) -> None:
+    for states, layers in (("mix", 3), ("layers", 2)):
+        model, made = built(store, recipe(f"task.parser.states={states}"))
+        head = model.train().head
+        assert len(head.parser.mix.weights_K) == layers
+        (batch,) = batches(store, made, "pair")
+        encoding = model.encoder(batch, output_hidden_states=True)
+        assert len(encoding.hidden_states) == 3
+        encoding.hidden_states = tuple(one.detach() for one in encoding.hidden_states)
+        encoding.hidden_states[0].requires_grad_(True)
+        encoding.hidden_states[1].requires_grad_(True)
+        head(encoding, batch).loss.backward()
+        assert encoding.hidden_states[1].grad is not None
+        assert (encoding.hidden_states[0].grad is None) == (states == "layers")
+
+
+def test_the_released_tree_has_the_largest_sum_of_probabilities(store) -> None:
+    model, made = built(store, recipe("task.mst_space=as_released", "task.single_root=false"))
+    (batch,) = batches(store, made, "pair")
+    head = model.eval().head
+    with torch.no_grad():
+        for weight in head.parser.parameters():
+            torch.nn.init.normal_(weight, std=3.0)
+        encoding = model.encoder(batch, output_hidden_states=True)
+        found = head(encoding, batch).logits["heads"].numpy()
+        sentences = batch.labels["parser_sentences"]
+        words = Words(*(batch.labels[name] for name in WORDS))
+        states = head.parser.states(layers_of(encoding, made.task.parser.states), words)
+        arcs = head.parser(states, sentences)
+        likely = head.parser.probabilities(states, arcs).numpy()
+    for row in range(len(found)):
+        assert found[row].tolist() == sentence_heads(likely[row], sentences[row], False).tolist()
 
 
 @pytest.mark.parametrize("longest", [6, 2])

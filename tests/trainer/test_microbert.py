@@ -18,6 +18,7 @@ from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 from featurestore import TreebankTooLargeError, open_store, with_repeated
 from service.tokenizers import bundled_tokenizers
+from syntax.contrast import read_sampler
 from syntax.errors import SpecError
 from trainer.api import evaluate
 from trainer.evaluation.export import export_encoder
@@ -94,6 +95,24 @@ def test_the_recipe_trains_as_published() -> None:
     assert (training.schedule, training.warmup_steps, training.keep) == ("cosine", 10_000, "last")
     assert recipe.data.gold_every == 8
     assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
+
+
+def test_the_released_runs_are_those_of_the_released_configuration() -> None:
+    """configs/sgcl.jsonnet of lr-sib, with what its classes do where it says nothing."""
+    published, released = (
+        RECIPES[f"microbert-mlm-xpos-phrase-tree-sla{end}"]() for end in ("", "-as-released")
+    )
+    assert (released.training, released.optimizers) == (published.training, published.optimizers)
+    assert replace(released.model, window="as_published") == published.model
+    assert replace(released.data, samplers=()) == replace(published.data, samplers=())
+    assert [one.negatives for one in map(read_sampler, released.data.samplers)] == [10, 10]
+    xpos, parser, phrase, tree = released.objectives
+    assert (xpos.tags, tree.tree_topk) == ("as_released", "released")
+    assert (parser.rows, parser.average, parser.detached) == ("as_released", "as_released", True)
+    assert (phrase.phrase_loss, phrase.attention) == ("lr_sib", "after_dropout")
+    alone = RECIPES["microbert-mlm-xpos-as-released"]()
+    assert alone.objectives == (xpos, parser)
+    assert alone.data.samplers == ()
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -179,10 +198,15 @@ def test_a_repeated_dataset_reads_as_its_parts_do(silver) -> None:
 
 
 def test_a_treebank_that_is_too_large_is_refused_by_name(silver, tmp_path) -> None:
-    with pytest.raises(TreebankTooLargeError, match="leave room for 2") as caught:
+    message = "leave room for 2; set data.gold_every=2, or add text"
+    with pytest.raises(TreebankTooLargeError, match=message) as caught:
         train(small("gold=large"), silver, tmp_path)
     assert caught.value.error_type == "treebank_too_large"
     assert caught.value.detail == {"examples": 10, "places": 2}
+    data, gold = (silver.dataset(name, split="train") for name in ("silver", "large"))
+    assert len(with_repeated(data, gold, 2)) == 30
+    with pytest.raises(TreebankTooLargeError, match="add text: there must be as much of it"):
+        with_repeated(gold, data, 1)
 
 
 def test_a_treebank_of_another_kind_is_refused(silver) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from syntax.errors import SpecError
+from syntax.trees.mst import sentence_heads
+from tests.syntax.test_mst import best_total, total
 from trainer.metrics.entities import entities
 from trainer.nn.biaffine import Biaffine
 from trainer.nn.chars import CharLstm
@@ -284,6 +287,29 @@ def test_the_loss_is_the_likelihood_of_heads_and_relations() -> None:
     assert float(empty.detach()) == 0.0
 
 
+def test_the_sum_of_probabilities_chooses_another_tree_than_their_product() -> None:
+    """Against all trees: several roots, and each head with its best relation."""
+    torch.manual_seed(5)
+    other = 0
+    for _ in range(20):
+        parser = BiaffineParser(ParserOptions(**SMALL), 4, 1).eval()
+        with torch.no_grad():
+            for weight in parser.parameters():
+                nn.init.normal_(weight)
+        given = words([[0] * 4], 4)
+        states = parser.states([torch.randn(1, 4, 4)], given).detach()
+        arcs = parser(states, given.sentences).detach()
+        found = parser.probabilities(states, arcs).detach()[0].double().numpy()
+        for word, head in product(range(4), range(5)):
+            own = parser.relate(states, torch.full((1, 4), head)).detach()[0, word].softmax(0)
+            expected = arcs[0, word].softmax(0)[head] * own.max()
+            assert found[word, head] == pytest.approx(float(expected), abs=1e-6)
+        best = sentence_heads(found, np.zeros(4), single_root=False)
+        assert total(found, best) == pytest.approx(best_total(found, single_root=False))
+        other += best.tolist() != sentence_heads(arcs[0].numpy(), np.zeros(4)).tolist()
+    assert other > 5
+
+
 def test_a_parser_without_relations_is_refused() -> None:
     with pytest.raises(SpecError, match=r"parser\.relations is empty"):
         BiaffineParser(ParserOptions(), 4, 1)
@@ -341,9 +367,11 @@ def is_allowed(names: tuple[str, ...], tags: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("names", [BIO[:3], bioul_names(BIO[:3])])
-def test_a_crf_equals_the_sum_over_all_sequences(names) -> None:
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_crf_equals_the_sum_over_all_sequences(names, ends) -> None:
     torch.manual_seed(6)
-    crf = ConditionalRandomField(names)
+    crf = ConditionalRandomField(names, ends)
+    assert len(list(crf.parameters())) == (3 if ends else 1)
     for weight in crf.parameters():
         nn.init.normal_(weight)
     lengths, T, C = [4, 2, 1], 4, len(names)
@@ -422,7 +450,12 @@ def test_a_tagger_learns_mentions_by_heart(crf) -> None:
         _, loss = tagger(layers, tokens)
         loss.backward()
         optimizer.step()
+    summed = TokenTagger(replace(options, crf_loss="sum"), 6, 2, BIO, 0.0)
+    summed.load_state_dict(tagger.state_dict())
     logits, last = tagger(layers, tokens)
+    sequences = 1 if crf == "none" else 2
+    whole = summed(layers, tokens)[1]
+    assert whole.item() == pytest.approx(sequences * last.item(), rel=1e-5)
     found = logits.argmax(-1)
     assert [BIO[tag] for tag in found[0, [1, 3, 4]].tolist()] == bio[0]
     assert [BIO[tag] for tag in found[1, [1, 2]].tolist()] == bio[1]

@@ -186,12 +186,18 @@ RELEASED = {
     "clm-treereg": OWN["tree_reg.v1"],
     "plbart": OWN["denoising.v1"],
     "synclm": (),
+    **dict.fromkeys(("microbert-ud", "microbert-ud-frozen"), OWN["dependency.v1"][:1]),
     "microbert-ner": (),
+    **dict.fromkeys(
+        [f"microbert-mlm-xpos{end}" for end in ("", "-phrase", "-tree", "-phrase-tree")]
+        + ["microbert-mlm-xpos-phrase-tree-sla"],
+        (OWN["microbert.v1"][0], *OWN["xpos_tagging.v1"]),
+    ),
     "adversarial": OWN["adversary.v1"],
 }
 """Runs with a released twin, and the switches that it turns: SLA's window is of lr-sib, SynCLM's
-switches have values of their own (test_contrastive_runs.py), MicroBERT's taggers differ in the
-optimizer alone, and the last two of UD-PrLM are corrections."""
+switches have values of their own (test_contrastive_runs.py), those of MicroBERT's tagger, too, and
+the last two of UD-PrLM are corrections."""
 
 
 def test_every_released_run_is_looked_at() -> None:
@@ -433,6 +439,23 @@ def test_the_released_tagger_of_microbert_gives_the_encoder_no_rate_of_its_own()
     published, released = (RECIPES[f"microbert-ner{end}"]() for end in ("", "-as-released"))
     (group,) = published.optimizers[0].groups
     assert (group.parameters, group.learning_rate) == (("encoder",), 1e-5)
-    assert released.optimizers == ()
-    assert released.training == published.training
-    assert released.training.learning_rate == 1e-3
+    assert released.training == replace(published.training, weight_decay=0.01)
+    assert (released.training.learning_rate, released.training.clip_norm) == (1e-3, 5.0)
+    (group,) = released.optimizers[0].groups
+    assert (group.parameters, group.learning_rate, group.weight_decay) == ((".*",), None, 0.01)
+    tagger = replace(published.task.tagger, states="layers", crf_ends=False, crf_loss="sum")
+    assert released.task == replace(published.task, tagger=tagger)
+
+
+@pytest.mark.parametrize(("name", "rate"), [("microbert-ud", 5e-5), ("microbert-ud-frozen", 0.0)])
+def test_the_released_parser_of_microbert_decays_and_decodes_as_allennlp_does(name, rate) -> None:
+    published, released = (RECIPES[f"{name}{end}"]() for end in ("", "-as-released"))
+    assert released.training == replace(published.training, weight_decay=0.01)
+    groups = {group.name: group for group in released.optimizers[0].groups}
+    assert [(group.learning_rate, group.weight_decay) for group in groups.values()] == [
+        (rate, 0.01),
+        (None, 0.01),
+    ]
+    parser = replace(published.task.parser, states="layers")
+    expected = replace(published.task, parser=parser, single_root=False, mst_space="as_released")
+    assert released.task == expected

@@ -48,9 +48,10 @@ def recipe_of(name: str, *settings: str) -> Recipe:
 
 
 @pytest.mark.slow
-def test_a_run_of_everything_resumes_to_the_same_losses(opened, tmp_path, crash) -> None:
+@pytest.mark.parametrize("end", ["", "-as-released"])
+def test_a_run_of_everything_resumes_to_the_same_losses(opened, tmp_path, crash, end) -> None:
     """Five steps make an epoch: the run is cut in the first and ends in the second."""
-    recipe = recipe_of("microbert-mlm-xpos-phrase-tree-sla")
+    recipe = recipe_of(f"microbert-mlm-xpos-phrase-tree-sla{end}")
     reports: list[Report] = []
 
     def note(event: Report | Evaluation) -> None:

@@ -10,6 +10,7 @@ from transformers import AutoConfig, PretrainedConfig
 from syntax.errors import SpecError
 from trainer.nn.attention import SDPA
 from trainer.options import MAIN, ModelOptions, ObjectiveOptions, SyntaxBertOptions, TaskOptions
+from trainer.options.parser import MixedStates
 from trainer.options.settings import section_from_json
 from trainer.systems import upgraded
 
@@ -79,10 +80,13 @@ class SyntaxConfig(PretrainedConfig):
         """The encoder's configuration as the object that transformers builds encoders from."""
         return AutoConfig.for_model(**self.encoder)
 
-    def state_count(self) -> int:
-        """States of each position that the encoder can give: the embeddings and its layers."""
-        further = self.model_options().further_layers
-        return int(self.encoder_config().num_hidden_layers) + 1 + further
+    def state_count(self, states: MixedStates = "mix") -> int:
+        """States of each position that the encoder can give: the embeddings and its layers.
+
+        With ``layers`` the embeddings do not count.
+        """
+        layers = int(self.encoder_config().num_hidden_layers) + self.model_options().further_layers
+        return layers + (states != "layers")
 
     def model_options(self) -> ModelOptions:
         """The options of the model."""

@@ -7,13 +7,14 @@ width of the syntax states.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 from transformers.utils.generic import ModelOutput
 
 from trainer.nn.piece_parser import PieceScores
 from trainer.nn.rows import AttentionRows
+from trainer.options.parser import MixedStates
 
 
 @dataclass
@@ -40,13 +41,13 @@ class SyntaxEncoding(ModelOutput):
     last_memory: Tensor | None = None
 
 
-def layers_of(encoding: SyntaxEncoding, states: Literal["last", "mix"]) -> tuple[Tensor, ...]:
-    """The last states, or those of all layers to mix. *Shape:* (B, L, D) each."""
-    if states == "mix":
-        assert encoding.hidden_states is not None
-        return encoding.hidden_states
-    assert encoding.last_hidden_state is not None
-    return (encoding.last_hidden_state,)
+def layers_of(encoding: SyntaxEncoding, states: MixedStates) -> tuple[Tensor, ...]:
+    """The last states, or those to mix. *Shape:* (B, L, D) each."""
+    if states == "last":
+        assert encoding.last_hidden_state is not None
+        return (encoding.last_hidden_state,)
+    assert encoding.hidden_states is not None
+    return encoding.hidden_states[states == "layers" :]
 
 
 class HeadOutput(NamedTuple):

@@ -29,24 +29,31 @@ class ConditionalRandomField(nn.Module):
 
     Args:
         names: The tags, in id order: BIO, or BIOUL.
+        ends: Whether the first and the last tag of a sequence have scores of their own.
     """
 
     own_initial_weights = True
 
     allowed: Tensor
+    start_C: Tensor
+    end_C: Tensor
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], ends: bool = True) -> None:
         super().__init__()
         size = len(names)
         self.transitions_CC = nn.Parameter(torch.empty(size, size))
-        self.start_C, self.end_C = nn.Parameter(torch.empty(size)), nn.Parameter(torch.empty(size))
+        for name in ("start_C", "end_C"):
+            if ends:
+                self.register_parameter(name, nn.Parameter(torch.empty(size)))
+            else:
+                self.register_buffer(name, torch.zeros(size))
         allowed = torch.where(torch.tensor(allowed_transitions(names)), 0.0, FORBIDDEN)
         self.register_buffer("allowed", allowed)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the transitions."""
-        for weight in (self.transitions_CC, self.start_C, self.end_C):
+        for weight in self.parameters():
             nn.init.normal_(weight, std=0.02)
 
     def forward(self, emissions_BTC: Tensor, tags_BT: Tensor, real_BT: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ class BiaffineParser(nn.Module):
     Args:
         options: Sizes and parts.
         width: Of the encoder's states.
-        layers: States of each position that the encoder gives: the embeddings and its layers.
+        layers: States of each position that there are to mix.
 
     Attributes:
         width: Of the words' states.
@@ -66,7 +66,7 @@ class BiaffineParser(nn.Module):
         super().__init__()
         options.check_fitted()
         self.mix = None
-        if options.states == "mix":
+        if options.states != "last":
             check_range("parser.mixed_layers", options.mixed_layers or layers, 1, layers)
             self.mix = ScalarMix(options.mixed_layers or layers)
         self.pool = WordStates(width, options.pieces)
@@ -146,12 +146,25 @@ class BiaffineParser(nn.Module):
             states_BWD: Of the words.
             heads_BW: 0 for ROOT, i for the i-th word.
         """
-        dependents, heads = (
-            self.as_relation[0](states_BWD),
-            self.as_relation[1](self._with_root(states_BWD)),
-        )
+        dependents, heads = self._related(states_BWD)
         chosen = heads.gather(1, heads_BW[:, :, None].expand(-1, -1, heads.shape[2]))
         return self.relations.of_pairs(dependents, chosen)
+
+    def probabilities(self, states_BWD: Tensor, arcs_BWH: Tensor) -> Tensor:
+        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32.
+
+        Args:
+            states_BWD: Of the words.
+            arcs_BWH: Scores of their heads.
+        """
+        dependents, heads = self._related(states_BWD)
+        relations_BRWH: Tensor = self.relations(dependents, heads).log_softmax(1)
+        return (arcs_BWH.log_softmax(-1) + relations_BRWH.amax(1)).exp()
+
+    def _related(self, states_BWD: Tensor) -> tuple[Tensor, Tensor]:
+        """What scores relations of: the words as dependents, and ROOT and the words as heads."""
+        dependents, heads = self.as_relation
+        return dependents(states_BWD), heads(self._with_root(states_BWD))
 
     def _with_root(self, states_BWD: Tensor) -> Tensor:
         root_B1D = self.root_D.to(states_BWD.dtype).expand(states_BWD.shape[0], 1, -1)

@@ -40,7 +40,7 @@ class TokenTagger(nn.Module):
     Args:
         options: Parts and sizes.
         width: Of the encoder's states.
-        layers: States of each position that the encoder gives.
+        layers: States of each position that there are to mix.
         names: The dataset's tags, in id order.
         dropout: Of the tokens' states.
     """
@@ -51,7 +51,7 @@ class TokenTagger(nn.Module):
         self, options: TaggerOptions, width: int, layers: int, names: Sequence[str], dropout: float
     ) -> None:
         super().__init__()
-        self.mix = ScalarMix(layers) if options.states == "mix" else None
+        self.mix = None if options.states == "last" else ScalarMix(layers)
         self.pool = WordStates(width, options.pieces)
         self.lstm, self.dropout = None, nn.Dropout(dropout)
         if options.lstm_layers:
@@ -60,7 +60,10 @@ class TokenTagger(nn.Module):
             self.dropout, width = nn.Dropout(drop), self.lstm.width
         own = bioul_names(names) if options.crf == "bioul" else tuple(names)
         self.output = nn.Linear(width, len(own))
-        self.crf = None if options.crf == "none" else ConditionalRandomField(own)
+        self.crf = None
+        if options.crf != "none":
+            self.crf = ConditionalRandomField(own, options.crf_ends)
+        self.summed = options.crf_loss == "sum"
         stored = [names.index(_stored(name)) for name in own]
         self.register_buffer("stored_C", torch.tensor(stored))
         self.size = len(names)
@@ -69,7 +72,8 @@ class TokenTagger(nn.Module):
         """Scores of the dataset's tags at first pieces, (B, L, C), float32; and the loss.
 
         With a CRF the tag of its best sequence has the score 1, the others 0. The loss is the mean
-        over tokens; with a CRF, over the sequences that have tags; 0 without any.
+        over tokens; with a CRF the mean, or the sum, over the sequences that have tags; 0 without
+        any.
         """
         states_BLD = layers[-1] if self.mix is None else self.mix(layers)
         real_BT = tokens.places >= 0
@@ -90,7 +94,8 @@ class TokenTagger(nn.Module):
         assert self.crf is not None
         tagged_B = (tags_BT != IGNORE).any(1)
         losses_B = self.crf(scores_BTC, tags_BT, real_BT & (tags_BT != IGNORE))
-        return torch.where(tagged_B, losses_B, 0.0).sum() / tagged_B.sum().clamp(min=1)
+        total = torch.where(tagged_B, losses_B, 0.0).sum()
+        return total if self.summed else total / tagged_B.sum().clamp(min=1)
 
 
 def _stored(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from syntax.errors import SpecError
 from syntax.registry import Registry
 from trainer.options.objective import ObjectiveOptions
+from trainer.options.parser import MixedStates
 from trainer.switches import Switch
 
 if TYPE_CHECKING:
@@ -148,6 +149,6 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
     return found
 
 
-def needed_for_mix(states: Literal["last", "mix"]) -> frozenset[str]:
-    """What the encoder has to give for its last states, or for a mean of all of them."""
-    return frozenset({"hidden_states"} if states == "mix" else ())
+def needed_for_mix(states: MixedStates) -> frozenset[str]:
+    """What the encoder has to give for its last states, or for a mean of several."""
+    return frozenset() if states == "last" else frozenset({"hidden_states"})

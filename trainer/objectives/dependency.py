@@ -34,7 +34,8 @@ class DependencyObjective(nn.Module):
         self.options, self.needs = options, needed_for_mix(options.parser.states)
         stock = config.encoder_config()
         width = int(stock.hidden_size) if self.needs else encoder.width
-        self.parser = BiaffineParser(options.parser, width, config.state_count())
+        layers = config.state_count(options.parser.states)
+        self.parser = BiaffineParser(options.parser, width, layers)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
         """The loss, a scalar; 0 of a batch without trees to learn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -280,6 +280,25 @@ class XposTaggingOptions(ObjectiveOptions):
     def fitted(self, dataset: FeatureDataset) -> XposTaggingOptions:
         """With the tags of the training examples."""
         return replace(self, names=self.names or words_with(dataset, self.column, self.trees))
+
+    def warnings(self, dataset: FeatureDataset) -> Iterator[str]:
+        """Warn where parsers were to give tags, and gave none."""
+        from featurestore import ParsedDataset
+
+        if self.trees == "gold" or not isinstance(dataset, ParsedDataset):
+            return
+        count = 0
+        for parses in dataset.made_by_parsers():
+            if any(any(getattr(parse, self.column)) for parse in parses):
+                return
+            count += 1
+        if count:
+            yield (
+                f"objectives.{self.name}.tags is {self.tags}, and none of the {count} parsed "
+                f"examples of {dataset.name} has {self.column}, so gold trees alone teach tags; "
+                "parse with a model that gives them, such as one of `parsebank models train "
+                "udpipe --recipe full`"
+            )
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
         """With the tags that an earlier run found."""

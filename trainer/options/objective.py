@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,10 @@ class ObjectiveOptions:
             SpecError: The objective needs something else of the run.
         """
         return self
+
+    def warnings(self, dataset: FeatureDataset) -> Iterator[str]:  # noqa: ARG002
+        """What the training examples lack that the objective learns from."""
+        return iter(())
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:  # noqa: ARG002
         """The options with what those of an earlier run found in the same training examples."""

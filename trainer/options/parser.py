@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 Trees: TypeAlias = Literal["gold", "all"]
 """Which trees count: ``gold`` ones alone, or those that parsers made, too."""
 
+MixedStates: TypeAlias = Literal["last", "mix", "layers"]
+"""Which states make those of words: the ``last``, or a learned mean (Peters et al. 2018, equation
+1): ``mix``, of the embeddings and all layers; ``layers``, of the layers alone, as in AllenNLP."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParserOptions:
     """A biaffine parser over the words of any encoder (Dozat and Manning 2017, section 2).
 
     Attributes:
-        states: ``last``, or ``mix``: a learned mean of the embeddings and all layers (Peters et al.
-            2018, equation 1).
+        states: ``last``, or a learned mean (Peters et al. 2018, equation 1): ``mix``, of the
+            embeddings and all layers; ``layers``, of the layers alone.
         mixed_layers: How many states are mixed, the last ones; all when left out.
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
@@ -51,7 +55,7 @@ class ParserOptions:
         xpos, chars: The tags and the characters that are embedded, likewise.
     """
 
-    states: Literal["last", "mix"] = "last"
+    states: MixedStates = "last"
     mixed_layers: int | None = None
     pieces: Literal["first", "mean"] = "first"
     tag_width: int = 0
@@ -158,10 +162,15 @@ def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str,
     if not isinstance(dataset, ParsedDataset):
         return ()
     values = dataset.values(column, trees == "gold")
-    if not values:
-        kind = "gold trees" if trees == "gold" else "trees"
+    if not values and trees == "gold":
         raise SpecError(
-            f"{dataset.name} has no {kind} with {column}; backfill a treebank with `--mode gold`, "
-            "or learn what parsers gave (the option `trees=all`)"
+            f"{dataset.name} has no gold trees with {column}; name a treebank that has them "
+            "(`parsebank backfill ud`) as data.dataset, or as data.gold beside parsed text, or "
+            "learn what parsers gave: `trees=all`, for tags `tags=as_released`"
+        )
+    if not values:
+        raise SpecError(
+            f"{dataset.name} has no trees with {column}; parse it with a model that gives them, "
+            "such as one of `parsebank models train udpipe --recipe full`"
         )
     return values

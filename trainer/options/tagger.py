@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from trainer.options.checks import check_positive, check_range
+from trainer.options.parser import MixedStates
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,8 @@ class TaggerOptions:
     """What is between an encoder and the tags of tokens.
 
     Attributes:
-        states: ``last``, or ``mix``: a learned mean of the embeddings and all layers.
+        states: ``last``, or a learned mean: ``mix``, of the embeddings and all layers;
+            ``layers``, of the layers alone.
         pieces: A token's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         lstm_layers: Layers of a bidirectional LSTM over tokens; 0 for none.
         lstm_width: Of each direction.
@@ -21,14 +23,18 @@ class TaggerOptions:
         crf: ``bio`` or ``bioul``: a conditional random field finds the tags of a whole sequence,
             and only such as the scheme allows. With ``bioul`` it knows where mentions end; scores
             are of the dataset's own tags. ``none``: each token has its best tag.
+        crf_ends: Whether the field also scores which tag is first, and which is last.
+        crf_loss: ``mean`` or ``sum`` of the losses of a batch's sequences.
     """
 
-    states: Literal["last", "mix"] = "last"
+    states: MixedStates = "last"
     pieces: Literal["first", "mean"] = "first"
     lstm_layers: int = 0
     lstm_width: int = 200
     lstm_dropout: float = 0.5
     crf: Literal["none", "bio", "bioul"] = "none"
+    crf_ends: bool = True
+    crf_loss: Literal["mean", "sum"] = "mean"
 
     def __post_init__(self) -> None:
         check_range("task.tagger.lstm_layers", self.lstm_layers, 0)

@@ -22,6 +22,7 @@ from syntax.examples import LabelSpec
 from syntax.trees.mst import sentence_heads
 from syntax.trees.parse import Parse
 from syntax.trees.ud import UPOS
+from syntax.variant import Variant, check_variant, is_released
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import (
@@ -36,6 +37,7 @@ from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser
 from trainer.options.task import TaskOptions
+from trainer.switches import Switch
 from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.neighbours import NeighbourHeads
@@ -58,6 +60,7 @@ class DependencyOptions(TaskOptions):
         decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
             which may make cycles and several roots.
         single_root: Whether exactly one word of a sentence hangs from ROOT, where trees are made.
+        mst_space: Switch (`SWITCHES`).
         metric: What models are selected on.
     """
 
@@ -67,7 +70,11 @@ class DependencyOptions(TaskOptions):
     upos: bool = False
     decoding: Literal["mst", "greedy"] = "mst"
     single_root: bool = True
+    mst_space: Variant = "as_published"
     metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las"
+
+    def __post_init__(self) -> None:
+        check_variant("task.mst_space", self.mst_space)
 
     def reads_parses(self) -> bool:
         """Whole relations and language-specific tags are in the parses alone."""
@@ -86,6 +93,15 @@ class DependencyOptions(TaskOptions):
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
         """Warn of sentences that are too long."""
         return cut_trees(dataset, data)
+
+
+SWITCHES = (
+    Switch(
+        "task.mst_space",
+        "the tree with the largest product of the probabilities of heads",
+        "the tree with the largest sum of the probabilities of heads with their best relations",
+    ),
+)
 
 
 def cut_trees(dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
@@ -177,9 +193,10 @@ class DependencyHead(Head):
         options, stock = config.task_options(), config.encoder_config()
         assert isinstance(options, DependencyOptions)
         self.options = options
-        if options.parser.states == "mix":
+        if options.parser.states != "last":
             self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
-        self.parser = BiaffineParser(options.parser, width, config.state_count())
+        layers = config.state_count(options.parser.states)
+        self.parser = BiaffineParser(options.parser, width, layers)
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.tagger = nn.Linear(self.parser.width, len(UPOS)) if options.upos else None
 
@@ -209,7 +226,10 @@ class DependencyHead(Head):
     ) -> dict[str, Tensor]:
         heads_BW = arcs_BWH.argmax(-1)
         if self.options.decoding == "mst":
-            rows = zip(arcs_BWH.cpu().numpy(), sentences_BW.cpu().numpy(), strict=True)
+            scores_BWH = arcs_BWH
+            if is_released(self.options.mst_space):
+                scores_BWH = self.parser.probabilities(states_BWD, arcs_BWH)
+            rows = zip(scores_BWH.cpu().numpy(), sentences_BW.cpu().numpy(), strict=True)
             found = [sentence_heads(*row, self.options.single_root) for row in rows]
             heads_BW = torch.from_numpy(np.stack(found)).long().to(arcs_BWH.device)
         return {"heads": heads_BW, "relations": self.parser.relate(states_BWD, heads_BW).argmax(-1)}
@@ -394,4 +414,7 @@ def _shown(texts: Sequence[_Text], parses: Sequence[Parse | None]) -> list[list[
     return found
 
 
-TASKS.add("dependency.v1", TaskEntry(DependencyOptions, Dependency, DependencyHead))
+TASKS.add(
+    "dependency.v1",
+    TaskEntry(DependencyOptions, Dependency, DependencyHead, switches=SWITCHES),
+)

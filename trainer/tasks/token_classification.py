@@ -167,9 +167,10 @@ class TokenClassificationHead(Head):
         names, stock = config.classes[self.label], config.encoder_config()
         self.tagger, self.states = None, options.tagger.states
         if options.tagger != LINEAR:
-            if options.tagger.states == "mix":
+            layers = config.state_count(self.states)
+            if self.states != "last":
                 self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
-            self.tagger = TokenTagger(options.tagger, width, config.state_count(), names, dropout)
+            self.tagger = TokenTagger(options.tagger, width, layers, names, dropout)
             return
         self.dropout = nn.Dropout(dropout)
         self.output = nn.Linear(width, len(names))

@@ -1,6 +1,7 @@
 """The pre-training runs of MicroBERT: the ten conditions of Gessler and Schneider 2023, table 2.
 
-An eleventh has the parser of Gessler and Zeldes 2022, which the released configuration adds to all.
+An eleventh has the parser of Gessler and Zeldes 2022. The released configuration has tags and that
+parser in all conditions, which the runs ``as-released`` are.
 
 Common to all: batches of 32, eight of which make a step, 62,500 steps of AdamW at 3e-3 with betas
 0.9 and 0.98, epsilon 1e-6 and a decay of 0.01 of every weight, a cosine after 10,000 steps of
@@ -24,7 +25,7 @@ from trainer.options import (
     TrainingOptions,
 )
 from trainer.options.settings import section_from_json
-from trainer.recipes.base import RECIPES
+from trainer.recipes.base import RECIPES, variant
 
 # Compared with configs/sgcl.jsonnet of lr-sib (commit 61e8873). The scores of an evaluation select
 # nothing: the release, too, writes the last weights.
@@ -53,6 +54,25 @@ _EVERYTHING_DECAYS: Final = (
 
 _SAMPLERS: Final = {"phrase.v1": "phrase(way=lr_sib)", "tree.v1": "tree(way=lr_sib)"}
 
+_RELEASED_SAMPLERS: Final = {
+    "phrase.v1": "phrase(way=lr_sib, max_height=1, max_samples=512)",
+    "tree.v1": "tree(way=lr_sib, max_samples=512)",
+}
+"""Phrases of a word and its dependents, and as many samples as a sequence has."""
+
+_RELEASED_OBJECTIVES: Final = {
+    "xpos_tagging.v1": ("objectives.xpos_tagging.tags=as_released",),
+    "dependency.v1": (
+        "objectives.dependency.rows=as_released",
+        "objectives.dependency.average=as_released",
+    ),
+    "phrase.v1": (
+        "objectives.phrase.phrase_loss=lr_sib",
+        "objectives.phrase.attention=after_dropout",
+    ),
+    "tree.v1": ("objectives.tree.tree_topk=released",),
+}
+
 
 def condition(name: str, *objectives: str, sla: bool = False) -> Recipe:
     """Masked language modelling with objectives beside it, all with the weight 1.
@@ -80,6 +100,15 @@ def condition(name: str, *objectives: str, sla: bool = False) -> Recipe:
         training=_TRAINING,
         optimizers=_EVERYTHING_DECAYS,
     )
+
+
+def as_released(name: str, *objectives: str, sla: bool = False) -> Recipe:
+    """A `condition` as ``configs/sgcl.jsonnet`` of lr-sib trains it, with tags and the parser."""
+    own = ("xpos_tagging.v1", "dependency.v1", *objectives)
+    samplers = [_RELEASED_SAMPLERS[one] for one in own if one in _RELEASED_SAMPLERS]
+    settings = [f"data.samplers={','.join(samplers)}", "model.window=as_released"]
+    settings += [setting for one in own for setting in _RELEASED_OBJECTIVES[one]]
+    return variant(condition(name, *own, sla=sla), "as-released", *settings)
 
 
 def _objective(name: str) -> ObjectiveOptions:
@@ -143,6 +172,31 @@ def mlm_xpos_parser() -> Recipe:
     return condition("mlm-xpos-parser", "xpos_tagging.v1", "dependency.v1")
 
 
+def mlm_xpos_as_released() -> Recipe:
+    """Masked language modelling, all tags and the parser, as released."""
+    return as_released("mlm-xpos")
+
+
+def mlm_xpos_phrase_as_released() -> Recipe:
+    """The same with the contrast of phrases as released, which pushes them apart."""
+    return as_released("mlm-xpos-phrase", "phrase.v1")
+
+
+def mlm_xpos_tree_as_released() -> Recipe:
+    """The same with the contrast of trees as released."""
+    return as_released("mlm-xpos-tree", "tree.v1")
+
+
+def mlm_xpos_phrase_tree_as_released() -> Recipe:
+    """The same with both contrasts as released."""
+    return as_released("mlm-xpos-phrase-tree", "phrase.v1", "tree.v1")
+
+
+def mlm_xpos_phrase_tree_sla_as_released() -> Recipe:
+    """The same with both contrasts, and local attention without the right neighbour."""
+    return as_released("mlm-xpos-phrase-tree-sla", "phrase.v1", "tree.v1", sla=True)
+
+
 _CONDITIONS: Final[dict[str, Callable[[], Recipe]]] = {
     "mlm": mlm,
     "mlm-phrase": mlm_phrase,
@@ -155,6 +209,11 @@ _CONDITIONS: Final[dict[str, Callable[[], Recipe]]] = {
     "mlm-xpos-phrase-tree": mlm_xpos_phrase_tree,
     "mlm-xpos-phrase-tree-sla": mlm_xpos_phrase_tree_sla,
     "mlm-xpos-parser": mlm_xpos_parser,
+    "mlm-xpos-as-released": mlm_xpos_as_released,
+    "mlm-xpos-phrase-as-released": mlm_xpos_phrase_as_released,
+    "mlm-xpos-tree-as-released": mlm_xpos_tree_as_released,
+    "mlm-xpos-phrase-tree-as-released": mlm_xpos_phrase_tree_as_released,
+    "mlm-xpos-phrase-tree-sla-as-released": mlm_xpos_phrase_tree_sla_as_released,
 }
 
 for _name, _make in _CONDITIONS.items():

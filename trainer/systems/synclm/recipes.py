@@ -37,6 +37,13 @@ _TRAINING: Final = TrainingOptions(
 )
 
 
+_RELEASED_SAMPLERS: Final = (
+    "phrase(way=synclm, max_samples=1024)",
+    "tree(way=synclm, max_samples=512, negatives=30)",
+)
+"""Those of the release's script, which takes every sample that a sequence of 512 pieces has."""
+
+
 def synclm() -> Recipe:
     """Masked whole words, and contrasts of phrases and of trees, from RoBERTa."""
     return Recipe(
@@ -61,7 +68,7 @@ def synclm_as_released() -> Recipe:
     return variant(
         synclm(),
         "as-released",
-        "samplers=phrase(way=synclm),tree(way=synclm)",
+        f"samplers={','.join(_RELEASED_SAMPLERS)}",
         "objectives.phrase.phrase_loss=synclm",
         "objectives.phrase.attention=after_dropout",
         "objectives.tree.tree_root=in",

@@ -22,7 +22,7 @@ from syntax.trees.pointers import pointer_steps
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.graph_parser import SYMBOLS
-from trainer.nn.stack_parser import StackParser, Steps
+from trainer.nn.stack_parser import Search, StackParser, Steps
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, TaskEntry
@@ -50,6 +50,8 @@ class StackParserOptions(UniversalParserOptions):
         input_dropout, state_dropout: Of its input and states; the same at all steps.
         beam, dev_beam: Hypotheses that are kept: by a trained model, and on dev in training.
         ordered: Whether children are found in the order of the sentence, where that can be.
+        search: What the moves of a step are ranked by: ``arcs`` alone, as published, or arc and
+            relation (``joint``).
     """
 
     name: str = "stack_parser.v1"
@@ -60,6 +62,7 @@ class StackParserOptions(UniversalParserOptions):
     beam: int = 5
     dev_beam: int = 1
     ordered: bool = True
+    search: Search = "arcs"
 
     def __post_init__(self) -> None:
         UniversalParserOptions.__post_init__(self)
@@ -158,7 +161,8 @@ class StackParserHead(UniversalParserHead):
         heads_BW, relations_BW = (torch.zeros_like(real_BW, dtype=torch.int64) for _ in range(2))
         for row, count in enumerate(real_BW.sum(1).tolist()):
             own = (states_BHD[row, : count + 1], summary_BD[row])
-            heads, relations = self.parser.parse(*own, self.beam, self.options.ordered)
+            how = (self.beam, self.options.ordered, self.options.search)
+            heads, relations = self.parser.parse(*own, *how)
             heads_BW[row, :count] = heads_BW.new_tensor(heads)
             relations_BW[row, :count] = relations_BW.new_tensor(relations)
         return HeadOutput({"heads": heads_BW, "relations": relations_BW}, loss)

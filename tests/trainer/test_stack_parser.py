@@ -154,55 +154,53 @@ def test_a_wide_joint_beam_finds_the_likeliest_tree(seed) -> None:
     assert all(0 <= relation < 5 for relation in relations)
 
 
+def replayed(model: StackParser, own: torch.Tensor, targets: list[int]):
+    """The stack, the heads and the LSTM's state after some steps, taken one by one."""
+    stack, heads, memory = [0], {0: 0}, model.start(mean_of(model, own))
+    state = memory.tanh()
+    for target in [*targets, None]:
+        inputs = torch.nn.functional.elu(model.source(own[stack[-1]] + own[heads[stack[-1]]]))
+        state, memory = model.cell(inputs, (state, memory))
+        if target == stack[-1]:
+            stack.pop()
+        elif target is not None:
+            heads[target] = stack[-1]
+            stack.append(target)
+    return stack, heads, state
+
+
 def slow_search(
     model: StackParser, own: torch.Tensor, beam: int, ordered: bool = True
 ) -> tuple[list[int], list[int]]:
     """The released search, every hypothesis from its first step again at each step."""
     elu, n = torch.nn.functional.elu, len(own)
+    arc_target = elu(model.arc_target(own))[None]
     kept: list[tuple[float, list[int], list[int]]] = [(0.0, [], [])]  # score, targets, relations
-
-    def replayed(targets: list[int]) -> tuple[list[int], dict[int, int], torch.Tensor]:
-        """The stack, the heads, and the LSTM's state of the next step."""
-        stack, heads, memory = [0], {0: 0}, model.start(mean_of(model, own))
-        state = memory.tanh()
-        for step in range(len(targets) + 1):
-            inputs = elu(model.source(own[stack[-1]] + own[heads[stack[-1]]]))
-            state, memory = model.cell(inputs, (state, memory))
-            if step == len(targets):
-                break
-            if targets[step] == stack[-1]:
-                stack.pop()
-            else:
-                heads[targets[step]] = stack[-1]
-                stack.append(targets[step])
-        return stack, heads, state
-
     for step in range(2 * n - 1):
         moves = []
         for score, targets, relations in kept:
-            stack, heads, state = replayed(targets)
-            arcs = model.arcs(
-                elu(model.arc_top(state))[None, None], elu(model.arc_target(own))[None]
-            )
+            stack, heads, state = replayed(model, own, targets)
+            arcs = model.arcs(elu(model.arc_top(state))[None, None], arc_target)
             chances = arcs[0, 0, 0].log_softmax(0).tolist()
             latest = max((at for at, head in heads.items() if at and head == stack[-1]), default=0)
-            for to in range(n):
-                pops = to == stack[-1] and (to > 0 or step == 2 * n - 2)
-                if pops or (to not in heads and to > ordered * latest):
-                    moves.append((score + chances[to], [*targets, to], relations, state))
+            pops = [stack[-1]] if stack[-1] or step == 2 * n - 2 else []
+            children = [to for to in range(n) if to not in heads and to > ordered * latest]
+            moves += [
+                (score + chances[to], [*targets, to], relations, state) for to in [*pops, *children]
+            ]
         if not moves:
             return slow_search(model, own, beam, ordered=False)
         moves.sort(key=lambda move: -move[0])
         kept = []
         for score, targets, relations, state in moves[:beam]:
             pair = (elu(model.relation_top(state)), elu(model.relation_target(own[targets[-1]])))
-            types = model.relations.of_pairs(*(one[None, None] for one in pair))[0, 0].log_softmax(
-                0
-            )
+            types = model.relations.of_pairs(*(one[None, None] for one in pair))[0, 0]
             best = int(types[SYMBOLS:].argmax())
-            kept.append((score + float(types.max()), targets, [*relations, best]))
-    _, heads, _ = replayed(kept[0][1][:-1])
-    given = dict(zip(kept[0][1][::-1], kept[0][2][::-1], strict=True))  # the push comes first
+            score += float(types.log_softmax(0).max())
+            kept.append((score, targets, [*relations, best]))
+    _, targets, relations = kept[0]
+    _, heads, _ = replayed(model, own, targets[:-1])
+    given = dict(zip(targets[::-1], relations[::-1], strict=True))  # a word is first pointed to
     return [heads[at] for at in range(1, n)], [given[at] for at in range(1, n)]
 
 

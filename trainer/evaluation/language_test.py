@@ -23,7 +23,7 @@ from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
 from trainer.data import device_batches, source_of
 from trainer.evaluation.trained import TrainedRun, load_run
-from trainer.nn.discriminator import WordDiscriminator
+from trainer.nn.discriminator import Discriminator
 from trainer.nn.positions import word_positions
 from trainer.options import Recipe
 from trainer.results import part_name, write_json
@@ -208,7 +208,7 @@ def _trained(
     random = torch.Generator().manual_seed(options.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
-        classifier = WordDiscriminator(words.states.shape[1], languages).layers.to(device)
+        classifier = Discriminator(words.states.shape[1], languages).layers.to(device)
     optimizer = torch.optim.Adam(classifier.parameters(), lr=_RATE)
     sentences = words.sentences.unique()
     for _ in range(options.epochs):

@@ -36,6 +36,8 @@ class OrderFreeOptions(FrozenOptions):
         layers, heads, head_size, feed_forward: Size of the Transformer; its width is the input's.
         position: ``relative``: how far two words are apart; ``directed``: and on which side;
             ``absolute``: sinusoids beside the input; ``none``.
+        attention_residual: What attention is added to: the ``states``, or these ``normed``, as in
+            the encoder of Ahmad et al. 2019 (CoNLL), commit f9b6acd.
         max_distance: Words farther apart than this count as this far.
         position_width: Of the sinusoids.
         padding_mask: Switch (`trainer.systems.orderfree.SWITCHES`).
@@ -60,6 +62,7 @@ class OrderFreeOptions(FrozenOptions):
     head_size: int = 64
     feed_forward: int = 512
     position: Literal["relative", "directed", "absolute", "none"] = "relative"
+    attention_residual: Literal["states", "normed"] = "states"
     max_distance: int = 10
     position_width: int = 50
     padding_mask: Variant = "as_published"

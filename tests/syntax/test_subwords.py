@@ -125,7 +125,7 @@ def test_every_policy_gives_a_forest_of_the_same_sentences(
     tree_matrices(parents, source)  # raises on cycles and on foreign sources
     roots = parents == -1
     if name == "copy_head.v1":  # all pieces of a root word are roots
-        roots &= np.array([not later_piece(text, piece) for piece in range(len(text.words))])
+        roots &= np.array([not later_piece(text, piece) for piece in range(len(text.words))], bool)
     assert roots.sum() == len(set(text.sentences))
     without_word = features.word_ids < 0
     assert (parents[without_word] == -2).all()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from syntax.trees.pointers import pointer_steps
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.graph_parser import SYMBOLS
-from trainer.nn.stack_parser import Search, StackParser, Steps
+from trainer.nn.stack_parser import StackParser, Steps
 from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import TASKS, Arrays, TaskEntry
@@ -62,7 +62,7 @@ class StackParserOptions(UniversalParserOptions):
     beam: int = 5
     dev_beam: int = 1
     ordered: bool = True
-    search: Search = "arcs"
+    search: Literal["arcs", "joint"] = "arcs"
 
     def __post_init__(self) -> None:
         UniversalParserOptions.__post_init__(self)

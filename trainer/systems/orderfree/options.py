@@ -28,6 +28,7 @@ class OrderFreeOptions(FrozenOptions):
         vectors: File of word vectors in fastText's text format (``.vec``); ``{lang}`` in it stands
             for the language. Vectors of several languages must be aligned.
         vector_width: Numbers of a vector.
+        missing_vector: Switch: what a word without a vector in its own language has.
         unknown_share: In training, the share of the words that occur once in the data whose vector
             is replaced by that of unknown words, which is 0.
         upos_width: Of the embedding of universal tags.
@@ -53,6 +54,7 @@ class OrderFreeOptions(FrozenOptions):
     words: Literal["none", "vectors", "states"] = "none"
     vectors: str = ""
     vector_width: int = 300
+    missing_vector: Variant = "as_published"
     unknown_share: float = 0.5
     upos_width: int = 50
     context: Literal["selfatt", "rnn"] = "selfatt"
@@ -77,7 +79,8 @@ class OrderFreeOptions(FrozenOptions):
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        check_variant("model.padding_mask", self.padding_mask)
+        for switch in ("padding_mask", "missing_vector"):
+            check_variant(f"model.{switch}", getattr(self, switch))
         for count in (
             *("vector_width", "upos_width", "layers", "heads", "head_size", "feed_forward"),
             *("max_distance", "position_width", "rnn_layers", "rnn_width"),
@@ -132,7 +135,8 @@ class OrderFreeOptions(FrozenOptions):
         if self.words == "vectors":
             from trainer.systems.orderfree.vectors import VectoredDataset
 
-            return VectoredDataset(store, dataset, self.vectors, self.vector_width)
+            of = (self.vectors, self.vector_width, self.missing_vector)
+            return VectoredDataset(store, dataset, *of)
         return ParsedDataset(store, dataset)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

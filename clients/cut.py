@@ -8,6 +8,7 @@ tree that would have to be cut is left out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ def cut_items(
     Args:
         spec: Specification of the examples: one field of tokens or gold trees.
         items: Items of a reader, or of one shard of them.
-        tokenizer: Folder of the tokenizer that counts, by its ``tokenizer.json``.
+        tokenizer: Folder of the tokenizer that counts (`piece_counter`).
         max_pieces: Longest sequence.
 
     Returns:
@@ -44,10 +45,10 @@ def cut_items(
 
     Raises:
         SpecError: The examples have no tokens, several fields or spans; or the folder has no
-            ``tokenizer.json``.
+            tokenizer.
     """
     _check(spec)
-    backend = _read(tokenizer)
+    backend = piece_counter(tokenizer)
     room = max_pieces - backend.num_special_tokens_to_add(False)
 
     def sizes(tokens: Sequence[str]) -> list[int]:
@@ -69,19 +70,34 @@ def _check(spec: DatasetSpec) -> None:
         raise SpecError(f"`max_pieces` would cut texts that the label {spans[0]} has spans of")
 
 
-def _read(folder: Path) -> Tokenizer:
-    from tokenizers import Tokenizer
+def piece_counter(folder: Path) -> Tokenizer:
+    """The tokenizer of a folder, by its ``tokenizer.json`` or as BERT's by its ``vocab.txt``.
 
-    path = folder / "tokenizer.json"
-    if not path.is_file():
+    Raises:
+        SpecError: The folder has neither, or they cannot be read.
+    """
+    from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+    path, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"
+    if not path.is_file() and not vocabulary.is_file():
         raise SpecError(
-            f"`max_pieces` counts with a tokenizer's own file, and there is no {path}; name the "
-            "folder of a tokenizer"
+            f"`max_pieces` counts with a tokenizer's own files, and there is no {path} and no "
+            f"{vocabulary.name} beside it; name the folder of a tokenizer"
         )
     try:
-        backend = Tokenizer.from_file(str(path))
+        if path.is_file():
+            backend = Tokenizer.from_file(str(path))
+        else:
+            said = folder / "tokenizer_config.json"
+            config = json.loads(said.read_text("utf-8")) if said.is_file() else {}
+            backend = BertWordPieceTokenizer(
+                vocab=str(vocabulary),
+                lowercase=config.get("do_lower_case", True),
+                strip_accents=config.get("strip_accents"),
+                handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+            )._tokenizer
     except Exception as error:  # the library raises bare Exception for an unreadable file
-        raise SpecError(f"{path} cannot be read ({error})") from None
+        raise SpecError(f"the tokenizer in {folder} cannot be read ({error})") from None
     backend.no_truncation()
     backend.no_padding()
     return backend

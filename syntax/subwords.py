@@ -97,11 +97,10 @@ def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
 def copy_head(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
     """``copy_head.v1``: later pieces take the head of their first piece (UD-PrLM, strategy 0).
 
-    Later pieces of a root word hang from its first piece, so that a sentence keeps one root.
+    All pieces of a root word are roots.
     """
     later = later_pieces(attach_head, word_ids)
-    copied = attach_head[np.where(later, attach_head, 0)]
-    parents = np.where(later & (copied >= 0), copied, attach_head)
+    parents = np.where(later, attach_head[np.where(later, attach_head, 0)], attach_head)
     return PieceTree(parents, themselves(attach_head))
 
 

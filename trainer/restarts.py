@@ -78,7 +78,8 @@ class Restarts:
         Args:
             progress: Of the run, the last evaluation of these weights.
             model: Has the weights; on several processes, as accelerate wraps it.
-            optimizers: Forget the past when the run goes back (`trainer.schedule.ModelOptimizer`).
+            optimizers: Those with this schedule go back: their weights, and they forget the past
+                (`trainer.schedule.ModelOptimizer`). Others, as of a discriminator, go on.
         """
         if self._training.schedule != "restarts":
             return
@@ -88,9 +89,16 @@ class Restarts:
             self.best = {name: value.detach().cpu().clone() for name, value in weights.items()}
         elif self._made(progress)[-1:] == [last]:
             assert self.best is not None
-            model.load_state_dict(self.best)
+            going_on = set[nn.Parameter]()
             for part in optimizers:
-                part.optimizer.state.clear()
+                if part.training.schedule == "restarts":
+                    part.optimizer.state.clear()
+                else:
+                    going_on.update(part.parameters)
+            named = model.state_dict(keep_vars=True).items()
+            stays = {name for name, of in named if of in going_on}
+            back = {name: of for name, of in self.best.items() if name not in stays}
+            model.load_state_dict(back, strict=False)
 
     def _made(self, progress: Progress) -> list[int]:
         if self._training.schedule != "restarts":

@@ -332,7 +332,8 @@ def learning_rate(
         total_steps: Steps planned.
         training: Rate, warm-up and schedule.
         evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
-        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`).
+        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`), which
+            rises from its first step to the full rate at its last.
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
@@ -349,6 +350,8 @@ def learning_rate(
         int(training.warmup_share * total_steps),
         warmup_epoch_steps,
     )
+    if step < warmup_epoch_steps == warmup:  # the last step of these passes has the full rate
+        return training.learning_rate * (step + 1) / warmup
     if step < warmup:
         return training.learning_rate * step / warmup
     if training.schedule == "plateau":

@@ -148,6 +148,7 @@ def backfill(
     from clients.commands.plan import BackfillPlan
     from clients.commands.progress import Watcher
     from clients.commands.reports import check_report, show_outcome, write_report
+    from clients.cut import piece_counter
     from clients.shards import Shard
     from syntax.lists import ParserChoice, listed
 
@@ -159,6 +160,9 @@ def backfill(
         whole_files=whole_files,
         dev_share=dev_share,
     )
+    if max_pieces is not None:  # before anything is read
+        for folder in listed(tokenizer):
+            piece_counter(Path(folder))
     parts = wanted_parts(reader, path, split, lang)
     parsers = ParserChoice.read(parser)
     parsers.check({part_lang for _, part_lang in parts})

@@ -92,11 +92,24 @@ def with_words(
     return list(chain.from_iterable(words)), surface
 
 
-def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -> list[Surface]:
+def within_limit(
+    text: str,
+    surface: Surface,
+    limit: int,
+    long: LongSentences,
+    way: str = "raise max_words_per_sentence",
+) -> list[Surface]:
     """The sentence, or its pieces if it is too long and may be cut.
 
     Each piece has at most ``limit`` words and ends at a token's end, after punctuation where some
     stands in the last quarter of the piece.
+
+    Args:
+        text: The whole text.
+        surface: The sentence's tokens in it.
+        limit: Words at most.
+        long: Whether it may be cut.
+        way: What else than splitting allows more words.
 
     Raises:
         SentenceTooLongError: It is too long and may not be cut, or a token is too long by itself.
@@ -106,7 +119,7 @@ def within_limit(text: str, surface: Surface, limit: int, long: LongSentences) -
     if long == "refuse" or max(surface.words) > limit:
         raise SentenceTooLongError(
             f"a sentence has {surface.word_count} words; at most {limit} are parsed. Split it, "
-            "raise max_words_per_sentence, or ask for `long_sentences=split`",
+            f"{way}, or ask for `long_sentences=split`",
             words=surface.word_count,
             limit=limit,
         )

@@ -7,6 +7,9 @@ cycle is opened.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -75,6 +78,28 @@ def sentence_heads(
         found = spanning_tree(matrix[np.ix_(words, columns)], single_root)
         heads[words] = columns[found]
     return heads
+
+
+def are_root(relations: Sequence[str]) -> NDArray[np.bool_]:
+    """Which relations are ``root``, with a subtype or without. *Shape:* (R,)."""
+    return np.array([name.partition(":")[0] == "root" for name in relations], bool)
+
+
+def best_relations(
+    scores_BWR: NDArray[Any], at_root_BW: NDArray[np.bool_], is_root_R: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """The best relation of each word: a root's is ``root``, and no other word's. *Shape:* (B, W).
+
+    A model that knows no such relation, or no other, chooses among those that it knows.
+
+    >>> known, scores = are_root(["root", "obj"]), np.array([[[2, 1], [0, 1]]])
+    >>> best_relations(scores, np.array([[False, True]]), known)
+    array([[1, 0]])
+    """
+    if is_root_R.any() and not is_root_R.all():
+        fits_BWR = at_root_BW[:, :, None] == is_root_R
+        scores_BWR = np.where(fits_BWR, scores_BWR, -np.inf)
+    return np.asarray(scores_BWR.argmax(-1), np.int64)
 
 
 @njit(cache=True, nogil=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from clients.cut import CUT, cut_items
+from clients.cut import CUT, cut_items, piece_counter
 from clients.wordpiece import WordPieceOptions, save_tokenizer, train_wordpiece
 from service.tokenizers import load_tokenizer
 from syntax.errors import SpecError
@@ -44,6 +46,21 @@ def test_the_word_that_overflows_and_all_after_it_are_cut(folder, most):
         assert (item.example_id, item.reason) == ("a", "text_too_long")
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_vocabulary_alone_counts_as_the_services_tokenizer_does(folder, tmp_path, lower):
+    vocabulary = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
+    named = sorted(vocabulary, key=vocabulary.__getitem__)
+    (tmp_path / "vocab.txt").write_text("\n".join(named), "utf-8")
+    config = {"tokenizer_class": "BertTokenizer", "do_lower_case": lower}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+    whole, counter = load_tokenizer(str(tmp_path)), piece_counter(tmp_path)
+    assert counter.num_special_tokens_to_add(False) == 2
+    for word in [*WORDS, "Mills", "RIVER", "Größe", "水車"]:
+        assert counter.encode(word, add_special_tokens=False).ids == whole.encode(word)[0].tolist()
+    (item,) = cut_items(spec(), [example(WORDS)], tmp_path, 10)
+    assert item.repairs == (CUT,)
+
+
 def test_tags_are_cut_with_their_tokens(folder):
     labels = (LabelSpec("tags", "tags", ("O", "X")), LabelSpec("kind", "class", ("a", "b")))
     given = {"tags": ("O", "X") * 4 + ("O",), "kind": "a"}
@@ -75,7 +92,7 @@ def test_what_cannot_be_cut_is_refused(folder, tmp_path):
     ):
         with pytest.raises(SpecError, match="`max_pieces`"):
             cut_items(wrong, [], folder, 64)
-    with pytest.raises(SpecError, match=r"there is no .*tokenizer\.json"):
+    with pytest.raises(SpecError, match=r"there is no .*tokenizer\.json and no vocab\.txt"):
         cut_items(spec(), [], tmp_path, 64)
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(SpecError, match="cannot be read"):

@@ -7,16 +7,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from featurestore import FeatureStore, ParsedDataset, open_store
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownDatasetError
 from tests.trainer import treebank
 from tests.trainer.recorded import TWO, examples_of_steps, outcome
 from tests.trainer.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, GO, TREES, append_treebank
-from trainer.evaluation.language_test import LanguageTestOptions, language_test
+from trainer.evaluation.language_test import (
+    RELEASED,
+    LanguageTestOptions,
+    Words,
+    language_test,
+    right_words,
+    trained_classifier,
+)
 from trainer.loop import Run, train
 from trainer.options import AdversaryOptions, Recipe, StreamOptions
 from trainer.options.settings import recipe_from_json, with_settings
@@ -301,6 +309,77 @@ def test_the_language_test_learns_to_tell_what_the_states_tell(store, tmp_path) 
     assert found["accuracy"] < 1, "two of the three French sentences are English ones, too"
     few = language_test(tmp_path, store, ["en", "fr"], replace(options, sentences=1))
     assert few["words"]["train"] < found["words"]["train"]
+
+
+def slow_language_test(known, judges, judged, seed: int, epochs: int, size: int, patience: int):
+    """The right words after the best pass, and its number; words are (state, language) each."""
+    order = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
+    width = len(known[0][0][0])
+    maps = torch.nn.Linear(width, 512), torch.nn.Linear(512, 2)
+    adam = torch.optim.Adam([weight for one in maps for weight in one.parameters()], lr=1e-3)
+
+    def right(words) -> list[bool]:
+        return [int(maps[1](maps[0](state)).argmax()) == language for state, language in words]
+
+    best, answer, last = 0.0, [], 0
+    for number in range(1, epochs + 1):
+        drawn = torch.randperm(len(known), generator=order).tolist()
+        for start in range(0, len(drawn), size):
+            chosen = sorted(drawn[start : start + size])
+            words = [word for sentence in chosen for word in known[sentence]]
+            scores = torch.stack([maps[1](maps[0](state)) for state, _ in words])
+            gold = torch.tensor([language for _, language in words])
+            adam.zero_grad()
+            torch.nn.functional.cross_entropy(scores, gold).backward()
+            adam.step()
+        told = right(judges)
+        shares = [
+            np.mean([one for one, (_, own) in zip(told, judges, strict=True) if own == place])
+            for place in (0, 1)
+        ]
+        if np.mean(shares) > best:
+            best, answer, last = np.mean(shares), right(judged), number
+        elif number - last >= patience:
+            break
+    return answer, last
+
+
+@pytest.mark.parametrize("patience", [1, 5])
+def test_the_released_language_test_equals_its_slow_twin(patience) -> None:
+    """Two linear maps, and the weights of the pass that is best on dev."""
+    draw = torch.Generator().manual_seed(0)
+    parts = []
+    for sentences in (12, 6, 6):
+        rows = [torch.randn(1 + at % 4, 6, generator=draw) for at in range(sentences)]
+        rows = [row + (0.7 if at % 2 else 0.0) for at, row in enumerate(rows)]
+        parts.append([[(state, at % 2) for state in row] for at, row in enumerate(rows)])
+
+    def words_of(part) -> Words:
+        flat = [(state, own, at) for at, one in enumerate(part) for state, own in one]
+        states, languages, numbers = zip(*flat, strict=True)
+        return Words(torch.stack(states), torch.tensor(languages), torch.tensor(numbers))
+
+    known, judges, judged = map(words_of, parts)
+    options = replace(RELEASED, epochs=15, batch_size=5, patience=patience, seed=3)
+    classifier, passes = trained_classifier(known, judges, 2, options, torch.device("cpu"))
+    flat = [[word for one in part for word in one] for part in parts[1:]]
+    expected, last = slow_language_test(parts[0], *flat, 3, 15, 5, patience)
+    assert passes == last < 15, "no pass after the best one counts"
+    assert right_words(classifier, judged, torch.device("cpu")).tolist() == expected
+
+
+def test_the_released_language_test_reads_three_splits(store, tmp_path) -> None:
+    run = train(made(strength=0.0), store, tmp_path)
+    write_result(result_of(run), tmp_path)
+    with pytest.raises(UnknownDatasetError, match=r"test/\*"):
+        language_test(tmp_path, store, ["en", "fr"], RELEASED)
+    options = replace(RELEASED, held_out="train", train="dev", select="dev", epochs=3)
+    found = language_test(tmp_path, store, ["en", "fr"], options)
+    assert 1 <= found["passes"] <= 3
+    assert found["options"]["classifier"] == "linear"
+    with pytest.raises(SpecError, match="`select=test` is held out, too"):
+        replace(RELEASED, select="test")
 
 
 ORDER_FREE = (

@@ -15,7 +15,7 @@ from tests.trainer.test_structure import CONFIG, WideEncoder
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
-from trainer.nn.discriminator import new_discriminator
+from trainer.nn.discriminator import Discriminator, StrongDiscriminator
 from trainer.nn.positions import every_position, word_positions
 from trainer.objectives.adversary import LanguageAdversary
 from trainer.objectives.adversary_options import READ, AdversaryOptions
@@ -32,7 +32,7 @@ SIZES = ("weak", "not_so_weak", "strong")
 
 def adversary(**options: object) -> LanguageAdversary:
     """A discriminator of two languages, in float64."""
-    chosen = AdversaryOptions(strength=options.pop("strength", 0.3), **options)
+    chosen = AdversaryOptions(**{"strength": 0.3, "dropout": 0.0, **options})
     own = {"name": chosen.name}
     streams = {OTHER: {"task": None, "objectives": [own], "classes": {}}}
     config = SyntaxConfig(encoder=CONFIG.encoder, objectives=[own], streams=streams)
@@ -124,7 +124,7 @@ def plain_gradient(module: LanguageAdversary, states, batch, stream: str) -> tor
     states, batch = states.clone().requires_grad_(), of_stream(batch, stream, module.options)
     read, real = module._read(states, batch.extra(READ))
     language = module.languages.index(stream)
-    module.discriminator_loss(module.discriminator(read, real), real, language).backward()
+    module.discriminator_loss(*module.discriminator(read, real), language).backward()
     assert states.grad is not None
     return states.grad
 
@@ -150,7 +150,7 @@ def test_the_encoder_of_the_releases_learns_by_the_auxiliary_language_alone(batc
         found, _ = gradients(module, states, batch, OTHER)
         own = states.clone().requires_grad_()
         read, real = module._read(own, of_stream(batch, OTHER, module.options).extra(READ))
-        scores = module.discriminator(read, real)[real][:, 0]
+        scores = module.discriminator(read, real)[0][real][:, 0]
         if form["method"] == "wgan":
             (-0.3 * scores.mean()).backward()
         else:
@@ -174,21 +174,34 @@ def test_padding_and_specials_count_only_as_released(make_batch, states, form, s
         assert (after == pytest.approx(before, rel=1e-6)) == same, variant
 
 
-@pytest.mark.parametrize("size", SIZES)
-@torch.no_grad()
-def test_a_discriminator_reads_the_words_of_its_sequence_alone(size) -> None:
+def new_discriminator(size: str, level: str, scores: int) -> Discriminator:
+    """Of states of width 6, in float64."""
     torch.manual_seed(0)
-    one = new_discriminator(size, 6, 2).double()
+    if size == "strong":
+        return StrongDiscriminator(6, scores, level).double()
+    return Discriminator(6, scores, () if size == "weak" else (256, 128), level).double()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("level", ["word", "sentence"])
+@torch.no_grad()
+def test_a_discriminator_reads_the_words_of_its_sequence_alone(size, level) -> None:
+    one = new_discriminator(size, level, 2)
     states, real = torch.randn(2, 9, 6).double(), torch.ones(2, 9, dtype=torch.bool)
     real[0, 5:] = False
-    alone = one(states[:1, :5], real[:1, :5])
-    assert torch.allclose(one(states, real)[:1, :5], alone, rtol=1e-12)
+    alone, _ = one(states[:1, :5], real[:1, :5])
+    both, counted = one(states, real)
+    assert torch.allclose(both[:1, : alone.shape[1]], alone, rtol=1e-12)
+    assert counted.equal(real if level == "word" else torch.ones(2, 1, dtype=torch.bool))
 
 
+@pytest.mark.parametrize("residual", ["as_published", "as_released"])
+@pytest.mark.parametrize("level", ["word", "sentence"])
 @torch.no_grad()
-def test_the_strong_discriminator_equals_its_slow_twin() -> None:
+def test_the_strong_discriminator_equals_its_slow_twin(level, residual) -> None:
+    """Compared with the release's code, too. A sentence's mean comes after the convolutions."""
     torch.manual_seed(0)
-    one = new_discriminator("strong", 6, 1).double()
+    one = StrongDiscriminator(6, 2, level, residual).double()
     states = torch.randn(1, 7, 6).double()
 
     def convolved(layer: torch.nn.Conv1d, rows: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -207,10 +220,30 @@ def test_the_strong_discriminator_equals_its_slow_twin() -> None:
     for first, second in one.blocks:
         inner = convolved(first, [row.relu() for row in rows])
         added = convolved(second, [row.relu() for row in inner])
-        rows = [row + 0.3 * more for row, more in zip(rows, added, strict=True)]
-    expected = torch.stack([one.output.weight @ row + one.output.bias for row in rows])
-    found = one(states, torch.ones(1, 7, dtype=torch.bool))
+        kept = [row.relu() for row in rows] if residual == "as_released" else rows
+        rows = [row + 0.3 * more for row, more in zip(kept, added, strict=True)]
+    if level == "sentence":
+        rows = [sum(rows) / len(rows)]
+    (linear,) = one.layers
+    expected = torch.stack([linear.weight @ row + linear.bias for row in rows])
+    found, _ = one(states, torch.ones(1, 7, dtype=torch.bool))
     assert torch.allclose(found[0], expected, rtol=1e-10)
+
+
+def test_both_halves_read_the_states_after_the_same_dropout(batch, states) -> None:
+    """Whole features of a sequence, in training alone."""
+    module = adversary(dropout=0.5, discriminator="weak", method="multitask", strength=1.0)
+    positions = of_stream(batch, MAIN, module.options).extra(READ)
+    torch.manual_seed(3)
+    read, real = module._read(torch.ones_like(states), positions)
+    kept = torch.stack([row[words][0] for row, words in zip(read, real, strict=True)])
+    assert all((row[words] == own).all() for row, words, own in zip(read, real, kept, strict=True))
+    assert set(kept.unique().tolist()) == {0.0, 2.0}
+    torch.manual_seed(3)
+    of_states, (of_weight, _) = gradients(module, states, batch, MAIN)
+    assert of_states.any(1).equal(kept > 0)
+    assert of_weight.any(0).equal(kept.any(0))
+    assert module.eval()._read(torch.ones_like(states), positions)[0].unique().tolist() == [0, 1]
 
 
 @given(

@@ -50,9 +50,9 @@ def encoder_of(**options) -> OrderFreeEncoder:
     return OrderFreeEncoder(config).eval()
 
 
-def layers(position: str, width: int = 6) -> SelfAttention:
+def layers(position: str, width: int = 6, **options) -> SelfAttention:
     torch.manual_seed(2)
-    return SelfAttention(width, replace(SMALL, position=position)).double().eval()
+    return SelfAttention(width, replace(SMALL, position=position, **options)).double().eval()
 
 
 def normed(norm: ReleasedLayerNorm, row: torch.Tensor) -> torch.Tensor:
@@ -87,15 +87,20 @@ def slow_layers(model: SelfAttention, states: torch.Tensor, position: str) -> to
                 shares = torch.stack(scores).softmax(0)
                 context.append(sum(a * v for a, v in zip(shares, values, strict=True)))
             contexts.append(attention.output(torch.cat(context)))
-        rows = [row + context for row, context in zip(rows, contexts, strict=True)]
+        kept = before if layer.residual == "normed" else rows
+        rows = [row + context for row, context in zip(kept, contexts, strict=True)]
         rows = [row + layer.network(normed(layer.before_network, row)) for row in rows]
     return torch.stack([normed(model.last, row) for row in rows])
 
 
 @pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("residual", ["states", "normed"])
 @torch.no_grad()
-def test_layers_equal_their_slow_twin(position) -> None:
-    model = layers(position)
+def test_layers_equal_their_slow_twin(position, residual) -> None:
+    """Each was compared with the encoder of its release, too."""
+    model = layers(position, attention_residual=residual)
+    for norm in (one for one in model.modules() if isinstance(one, ReleasedLayerNorm)):
+        torch.nn.init.uniform_(norm.weight)
     states = torch.randn(1, 7, 6).double()
     found = model(states, torch.ones(1, 7, dtype=torch.bool))
     assert (found[0] - slow_layers(model, states[0], position)).abs().max() < 1e-10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,6 +199,30 @@ def test_a_run_reads_vectors_of_its_words(store, tmp_path) -> None:
     assert set(run.data.dataset.fingerprints["vectors"]) == {"en"}
     batch = run.streams["main"].cycle(1)[0]
     assert batch.extra("word_states").shape[2] == 3
+
+
+def test_words_without_a_vector_take_the_english_one_as_released(
+    store, tokenizer, tmp_path
+) -> None:
+    append_treebank(store, tokenizer, "test", (DU, GO), name="with-vectors", lang="fr")
+    pattern = vector_file(tmp_path, ["parc 1 1", "Venez 2 2"])
+    own = Path(pattern.replace("{lang}", "fr"))
+    own.write_text("parc 7 7\nau 6 6\n", "utf-8")
+    data = store.dataset("with-vectors", split="test", lang="fr")
+    plain = VectoredDataset(store, data, pattern, 2)
+    assert {word: of.tolist() for word, of in plain.vectors["fr"].items()} == {"parc": [7, 7]}
+    released = pickle.loads(pickle.dumps(VectoredDataset(store, data, pattern, 2, "as_released")))
+    assert {word: of.tolist() for word, of in released.vectors["fr"].items()} == {
+        "parc": [7, 7],
+        "Venez": [2, 2],
+    }
+    assert released.fingerprints != plain.fingerprints
+    train_data = store.dataset(NAME, split="train", lang="en")
+    one, other = (
+        VectoredDataset(store, train_data, pattern, 2, way)
+        for way in ("as_published", "as_released")
+    )
+    assert one.fingerprints == other.fingerprints, "English words have those of English alone"
 
 
 def test_a_run_reads_states_of_a_frozen_encoder(store, tmp_path) -> None:

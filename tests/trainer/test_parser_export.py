@@ -68,6 +68,21 @@ def test_a_served_parser_says_what_the_run_predicts(parser_run: Path, own_models
         assert (found.head, found.deprel, found.upos) == (gold.head, gold.deprel, gold.upos)
 
 
+@pytest.mark.parametrize("single_root", [True, False])
+def test_a_root_is_called_root_in_evaluation_too(parser_run: Path, single_root: bool) -> None:
+    """Of a parser that knows nothing of relations; fails where each takes its best."""
+    trained = load_run(parser_run)
+    head = trained.model.head
+    torch.manual_seed(0)
+    torch.nn.init.normal_(head.parser.relations.weight_RIJ)
+    head.options = replace(head.options, single_root=single_root)
+    with open_store(str(parser_run.with_name("store"))) as store:
+        trained = trained.on(store)
+        answers = ask(trained, open_language(store, trained, "train", "en"))
+    said = [pair for one in answers.predictions for pair in one.predicted]
+    assert all((name == "root") == (above == 0) for above, name in said) == single_root
+
+
 def test_the_card_says_what_the_parser_was_trained_on(exported_parser: Path):
     card = json.loads((exported_parser / "parser.json").read_text("utf-8"))
     assert card["languages"] == ["en"]

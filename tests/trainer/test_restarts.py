@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -86,32 +87,45 @@ def test_each_restart_lowers_the_rate_after_a_warm_up_in_passes() -> None:
     given = options(restart_after=1, warmup_epochs=2)
     none = evaluations(0.5)
     rates = [learning_rate(step, 100, given, none, 8) for step in range(10)]
-    assert rates == [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0]
+    assert rates == [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0, 1.0]
     assert learning_rate(50, 100, given, evaluations(0.5, 0.4), 8) == 0.75
     assert learning_rate(50, 100, given, evaluations(*[0.5] * 5), 8) == 0.75**2
 
 
 def test_a_restart_brings_the_best_weights_back_and_forgets_the_moments() -> None:
+    """Of what has this schedule; as in the release, a discriminator and its Adam go on."""
     torch.manual_seed(0)
-    model = torch.nn.Linear(3, 1)
-    adam = torch.optim.AdamW(model.parameters())
-    part, known = SimpleNamespace(optimizer=adam), Restarts(options(restart_after=1))
+    model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 1) for name in ("parser", "critic")})
+    chosen = options(restart_after=1)
+    parts = [
+        SimpleNamespace(
+            optimizer=torch.optim.AdamW(model[name].parameters()),
+            parameters=list(model[name].parameters()),
+            training=replace(chosen, schedule=schedule),
+        )
+        for name, schedule in (("parser", "restarts"), ("critic", "constant"))
+    ]
+    known = Restarts(chosen)
 
     def step() -> None:
-        adam.zero_grad()
-        model(torch.ones(3)).sum().backward()
-        adam.step()
+        for name, part in zip(model, parts, strict=True):
+            part.optimizer.zero_grad()
+            model[name](torch.ones(3)).sum().backward()
+            part.optimizer.step()
 
     step()
     best = copy.deepcopy(model.state_dict())
     for count in (1, 2, 3):
-        known.evaluated(progress(*(0.5, 0.49, 0.48)[:count]), model, [part])
+        known.evaluated(progress(*(0.5, 0.49, 0.48)[:count]), model, parts)
         if count < 3:
-            assert adam.state
+            assert parts[0].optimizer.state
             step()
-            assert not torch.equal(model.weight, best["weight"])
-    assert torch.equal(model.weight, best["weight"])
-    assert not adam.state
+            last = copy.deepcopy(model["critic"].state_dict())
+            assert not torch.equal(model["parser"].weight, best["parser.weight"])
+    assert torch.equal(model["parser"].weight, best["parser.weight"])
+    assert torch.equal(model["critic"].weight, last["weight"])
+    assert not torch.equal(model["critic"].weight, best["critic.weight"])
+    assert [bool(part.optimizer.state) for part in parts] == [False, True]
 
 
 def test_the_last_restart_ends_a_run() -> None:

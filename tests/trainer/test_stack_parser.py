@@ -140,7 +140,7 @@ def log_probability(model: StackParser, own: torch.Tensor, heads: list[int]) -> 
 
 @pytest.mark.parametrize("seed", range(3))
 @torch.no_grad()
-def test_a_wide_beam_finds_the_likeliest_tree(seed) -> None:
+def test_a_wide_joint_beam_finds_the_likeliest_tree(seed) -> None:
     from itertools import product
 
     from tests.syntax.test_mst import is_tree
@@ -149,21 +149,85 @@ def test_a_wide_beam_finds_the_likeliest_tree(seed) -> None:
     own = torch.randn(4, 6, generator=torch.Generator().manual_seed(seed)).double() * 3
     trees = [list(heads) for heads in product(range(4), repeat=3) if is_tree(heads, False)]
     likely = {tuple(heads): log_probability(model, own, heads) for heads in trees}
-    heads, relations = model.parse(own, mean_of(model, own), beam=10_000, ordered=True)
+    heads, relations = model.parse(own, mean_of(model, own), 10_000, True, "joint")
     assert tuple(heads) == max(likely, key=likely.__getitem__)
     assert all(0 <= relation < 5 for relation in relations)
 
 
+def replayed(model: StackParser, own: torch.Tensor, targets: list[int]):
+    """The stack, the heads and the LSTM's state after some steps, taken one by one."""
+    stack, heads, memory = [0], {0: 0}, model.start(mean_of(model, own))
+    state = memory.tanh()
+    for target in [*targets, None]:
+        inputs = torch.nn.functional.elu(model.source(own[stack[-1]] + own[heads[stack[-1]]]))
+        state, memory = model.cell(inputs, (state, memory))
+        if target == stack[-1]:
+            stack.pop()
+        elif target is not None:
+            heads[target] = stack[-1]
+            stack.append(target)
+    return stack, heads, state
+
+
+def slow_search(
+    model: StackParser, own: torch.Tensor, beam: int, ordered: bool = True
+) -> tuple[list[int], list[int]]:
+    """The released search, every hypothesis from its first step again at each step."""
+    elu, n = torch.nn.functional.elu, len(own)
+    arc_target = elu(model.arc_target(own))[None]
+    kept: list[tuple[float, list[int], list[int]]] = [(0.0, [], [])]  # score, targets, relations
+    for step in range(2 * n - 1):
+        moves = []
+        for score, targets, relations in kept:
+            stack, heads, state = replayed(model, own, targets)
+            arcs = model.arcs(elu(model.arc_top(state))[None, None], arc_target)
+            chances = arcs[0, 0, 0].log_softmax(0).tolist()
+            latest = max((at for at, head in heads.items() if at and head == stack[-1]), default=0)
+            pops = [stack[-1]] if stack[-1] or step == 2 * n - 2 else []
+            children = [to for to in range(n) if to not in heads and to > ordered * latest]
+            moves += [
+                (score + chances[to], [*targets, to], relations, state) for to in [*pops, *children]
+            ]
+        if not moves:
+            return slow_search(model, own, beam, ordered=False)
+        moves.sort(key=lambda move: -move[0])
+        kept = []
+        for score, targets, relations, state in moves[:beam]:
+            pair = (elu(model.relation_top(state)), elu(model.relation_target(own[targets[-1]])))
+            types = model.relations.of_pairs(*(one[None, None] for one in pair))[0, 0]
+            best = int(types[SYMBOLS:].argmax())
+            score += float(types.log_softmax(0).max())
+            kept.append((score, targets, [*relations, best]))
+    _, targets, relations = kept[0]
+    _, heads, _ = replayed(model, own, targets[:-1])
+    given = dict(zip(targets[::-1], relations[::-1], strict=True))  # a word is first pointed to
+    return [heads[at] for at in range(1, n)], [given[at] for at in range(1, n)]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+@torch.no_grad()
+def test_the_published_search_equals_its_slow_twin(beam) -> None:
+    """Both were compared with the release's code on 360 searches."""
+    model, others = parser().double(), 0
+    for seed in range(6):
+        own = torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)).double() * 4
+        found = model.parse(own, mean_of(model, own), beam, ordered=True)
+        assert found == slow_search(model, own, beam)
+        others += found != model.parse(own, mean_of(model, own), beam, True, "joint")
+    assert others
+
+
+@pytest.mark.parametrize("search", ["arcs", "joint"])
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("beam", [1, 5])
 @torch.no_grad()
-def test_every_answer_is_a_tree(beam, ordered) -> None:
+def test_every_answer_is_a_tree(beam, ordered, search) -> None:
     from tests.syntax.test_mst import is_tree
 
     model = parser()
     for seed in range(8):
         own = torch.randn(9, 6, generator=torch.Generator().manual_seed(seed)) * 4
-        heads, _ = model.parse(own, mean_of(model, own), beam, ordered)
+        heads, _ = model.parse(own, mean_of(model, own), beam, ordered, search)
         assert is_tree(tuple(heads), False)
 
 

@@ -78,7 +78,7 @@ def slow_tree(arrays, row: int, policy: str, relations: list[str]) -> dict[int, 
                 found[at] = (above, relations[word])
             elif policy == "chain":
                 found[at] = (own[number - 1], "APP")
-            elif policy == "attach" or head == 0:
+            elif policy == "attach":
                 found[at] = (own[0], "APP")
             else:
                 found[at] = (above, relations[word])

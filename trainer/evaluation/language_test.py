@@ -2,17 +2,20 @@
 
 Ahmad et al. 2019, "Cross-lingual dependency parsing with unlabeled auxiliary languages": the
 encoder is frozen, and a classifier of several layers learns for 50 passes in batches of 128. The
-lower its accuracy on held-out sentences, the less the states tell of the language.
+lower its accuracy on held-out sentences, the less the states tell of the language. `RELEASED` are
+the settings of the release's LanguageTest.py (f9b6acd); docs/systems/adversarial.md says what else
+it does.
 
 Letters in shapes: ``N`` words, ``D`` width of the states, ``C`` languages.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +26,7 @@ from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
 from trainer.data import device_batches, source_of
 from trainer.evaluation.trained import TrainedRun, load_run
-from trainer.nn.discriminator import WordDiscriminator
+from trainer.nn.discriminator import Discriminator
 from trainer.nn.positions import word_positions
 from trainer.options import Recipe
 from trainer.results import part_name, write_json
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
 
 _RATE = 1e-3
+_LINEAR = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +45,46 @@ class LanguageTestOptions:
 
     Attributes:
         train, held_out: Splits that it learns from, and is scored on.
+        select: Split by which the weights of a pass are chosen, those of the highest mean of the
+            languages' accuracies; None takes those of the last pass.
+        patience: So many passes without higher ones are the last.
+        classifier: ``mlp``: 256, tanh, 128, tanh; ``linear``: 512, and nothing between the maps.
         sentences: Examples of each language and split at most, drawn by the seed.
         epochs: Passes.
         batch_size: Sentences per batch.
         seed: Of initial weights and orders.
 
     Raises:
-        SpecError: A number is below 1, or the two splits are one.
+        SpecError: A number is below 1, or two splits are one.
     """
 
     train: str = "train"
     held_out: str = "dev"
+    select: str | None = None
+    patience: int = 5
+    classifier: Literal["mlp", "linear"] = "mlp"
     sentences: int = 1000
     epochs: int = 50
     batch_size: int = 128
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("sentences", "epochs", "batch_size"):
+        for name in ("sentences", "epochs", "batch_size", "patience"):
             if getattr(self, name) < 1:
                 raise SpecError(f"`{name}={getattr(self, name)}` must be at least 1")
-        if self.train == self.held_out:
-            raise SpecError(
-                f"`train={self.train}` is held out, too; name another split to score on"
-            )
+        for name in ("train", "select"):
+            if getattr(self, name) == self.held_out:
+                raise SpecError(
+                    f"`{name}={self.held_out}` is held out, too; name another split to score on"
+                )
 
 
-class _Words(NamedTuple):
+RELEASED: Final = LanguageTestOptions(
+    held_out="test", select="dev", classifier="linear", sentences=10_000
+)
+
+
+class Words(NamedTuple):
     """The words of some sentences.
 
     Attributes:
@@ -80,10 +97,10 @@ class _Words(NamedTuple):
     languages: Tensor
     sentences: Tensor
 
-    def of_sentences(self, chosen: Tensor) -> _Words:
+    def of_sentences(self, chosen: Tensor) -> Words:
         """The words of some sentences."""
         kept = torch.isin(self.sentences, chosen)
-        return _Words(self.states[kept], self.languages[kept], self.sentences[kept])
+        return Words(self.states[kept], self.languages[kept], self.sentences[kept])
 
 
 def language_test(
@@ -107,7 +124,7 @@ def language_test(
 
     Returns:
         ``accuracy`` on held-out words, ``per_language``, the ``majority`` share that knows nothing,
-        the number of ``words``, and the options.
+        the number of ``words``, the ``passes`` that the classifier learnt in, and the options.
 
     Raises:
         SpecError: Fewer than two languages are named, or a split has no words of one.
@@ -122,10 +139,9 @@ def language_test(
     known, held_out = (
         _words(run, store, split, langs, options) for split in (options.train, options.held_out)
     )
-    classifier = _trained(known, len(langs), options, run.model.device)
-    with torch.no_grad():
-        found = classifier(held_out.states.to(run.model.device)).argmax(-1).cpu()
-    right = found == held_out.languages
+    judges = _words(run, store, options.select, langs, options) if options.select else None
+    classifier, passes = trained_classifier(known, judges, len(langs), options, run.model.device)
+    right = right_words(classifier, held_out, run.model.device)
     counts = torch.bincount(held_out.languages, minlength=len(langs))
     result = {
         "accuracy": float(right.double().mean()),
@@ -134,6 +150,7 @@ def language_test(
             for place, lang in enumerate(langs)
         },
         "majority": float(counts.max() / counts.sum()),
+        "passes": passes,
         "words": {"train": len(known.languages), "held_out": len(held_out.languages)},
         "languages": list(langs),
         "dataset": run.recipe.data.dataset,
@@ -150,7 +167,7 @@ def _words(
     split: str,
     langs: Sequence[str],
     options: LanguageTestOptions,
-) -> _Words:
+) -> Words:
     """The words of a split in several languages, as the run's encoder sees them."""
     recipe = replace(run.recipe, task=TreesOptions(), objectives=(), streams=(), optimizers=())
     states: list[Tensor] = []
@@ -164,7 +181,7 @@ def _words(
         lengths += map(len, found)
         languages += [place] * len(found)
     repeats = torch.tensor(lengths)
-    return _Words(
+    return Words(
         torch.cat(states).float(),
         torch.tensor(languages).repeat_interleave(repeats),
         torch.arange(len(lengths)).repeat_interleave(repeats),
@@ -201,17 +218,22 @@ def _drawn(dataset: FeatureDataset, lang: str, options: LanguageTestOptions) -> 
     return dataset.selected(dataset.rows.select(np.sort(chosen)), dataset.reader)
 
 
-def _trained(
-    words: _Words, languages: int, options: LanguageTestOptions, device: torch.device
-) -> nn.Module:
-    """The classifier after its last pass: from states, (N, D), to scores, (N, C)."""
+def trained_classifier(
+    words: Words,
+    judges: Words | None,
+    languages: int,
+    options: LanguageTestOptions,
+    device: torch.device,
+) -> tuple[nn.Module, int]:
+    """The classifier, from states, (N, D), to scores, (N, C), and the passes it learnt in."""
     random = torch.Generator().manual_seed(options.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
-        classifier = WordDiscriminator(words.states.shape[1], languages).layers.to(device)
+        classifier = _classifier(options, words.states.shape[1], languages).to(device)
     optimizer = torch.optim.Adam(classifier.parameters(), lr=_RATE)
     sentences = words.sentences.unique()
-    for _ in range(options.epochs):
+    best, weights, passes = 0.0, None, 0
+    for number in range(1, options.epochs + 1):
         order = sentences[torch.randperm(len(sentences), generator=random)]
         for chosen in order.split(options.batch_size):
             batch = words.of_sentences(chosen)
@@ -220,4 +242,28 @@ def _trained(
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    return classifier
+        if judges is None:
+            passes = number
+            continue
+        right = right_words(classifier, judges, device).double()
+        of_each = [right[judges.languages == place].mean() for place in range(languages)]
+        mean = float(torch.stack(of_each).mean())
+        if mean > best:
+            best, weights, passes = mean, copy.deepcopy(classifier.state_dict()), number
+        elif number - passes >= options.patience:
+            break
+    if weights is not None:
+        classifier.load_state_dict(weights)
+    return classifier, passes
+
+
+def _classifier(options: LanguageTestOptions, width: int, languages: int) -> nn.Sequential:
+    if options.classifier == "linear":
+        return nn.Sequential(nn.Linear(width, _LINEAR), nn.Linear(_LINEAR, languages))
+    return Discriminator(width, languages).layers
+
+
+@torch.no_grad()
+def right_words(classifier: nn.Module, words: Words, device: torch.device) -> Tensor:
+    """The words whose language is told. bool, (N,)."""
+    return classifier(words.states.to(device)).argmax(-1).cpu() == words.languages

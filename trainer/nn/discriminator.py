@@ -1,4 +1,4 @@
-"""Classifiers that tell the language of words by their states.
+"""Classifiers that tell the language of words, or of sentences, by their states.
 
 Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width of the states, ``H`` hidden width,
 ``C`` scores.
@@ -7,12 +7,16 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width of the states, ``H`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final, Literal, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
+from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import keep_torch_weights
+
+Level: TypeAlias = Literal["word", "sentence"]
+"""What is classified: each word, or the mean over the words of a sequence."""
 
 _CONVOLVED: Final = 128
 _BLOCKS: Final = 3
@@ -20,72 +24,78 @@ _PART: Final = 0.3
 """Of what a block adds to its input."""
 
 
-def new_discriminator(size: str, width: int, scores: int) -> nn.Module:
-    """One of the three discriminators of the release.
-
-    Args:
-        size: ``weak``, ``not_so_weak`` or ``strong``.
-        width: Of the states.
-        scores: Of each word.
-
-    Returns:
-        A module from states, (B, W, D), and where a word is, bool (B, W), to scores, (B, W, C).
-    """
-    if size == "strong":
-        return StrongDiscriminator(width, scores)
-    return WordDiscriminator(width, scores, () if size == "weak" else (256, 128))
-
-
-class WordDiscriminator(nn.Module):
-    """Linear maps of each word's state, with tanh between them.
+class Discriminator(nn.Module):
+    """Linear maps of each word's state, or of their mean, with tanh between them.
 
     Args:
         width: Of the states.
-        scores: Of each word.
-        hidden: Widths between them.
+        scores: Of each word or sentence.
+        hidden: Widths between the maps.
+        level: What is classified.
     """
 
-    def __init__(self, width: int, scores: int, hidden: tuple[int, ...] = (256, 128)) -> None:
+    def __init__(
+        self, width: int, scores: int, hidden: tuple[int, ...] = (256, 128), level: Level = "word"
+    ) -> None:
         super().__init__()
+        self.level = level
         sizes, layers = (width, *hidden), list[nn.Module]()
         for before, after in zip(sizes, hidden, strict=False):
             layers += [nn.Linear(before, after), nn.Tanh()]
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], scores))
         keep_torch_weights(self)
 
-    def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:  # noqa: ARG002
-        """Scores; a word's are of its own state alone. *Shape:* (B, W, C)."""
-        scores_BWC: Tensor = self.layers(states_BWD)
-        return scores_BWC
+    def forward(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and which of them count: (B, W, C) and bool (B, W); W is 1 of sentences.
+
+        Args:
+            states_BWD: Of the words.
+            real_BW: Where a word is.
+        """
+        read_BWD = self.read(states_BWD, real_BW)
+        if self.level == "sentence":
+            counts_B11 = real_BW.sum(1)[:, None, None]
+            sums_B1D = read_BWD.masked_fill(~real_BW[..., None], 0.0).sum(1, keepdim=True)
+            read_BWD, real_BW = sums_B1D / counts_B11.clamp(min=1), counts_B11[..., 0] > 0
+        return self.layers(read_BWD), real_BW
+
+    def read(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:  # noqa: ARG002
+        """What the linear maps read of each word: its state. *Shape:* (B, W, D)."""
+        return states_BWD
 
 
-class StrongDiscriminator(nn.Module):
-    """Convolutions over the words: ``x + .3 conv5(relu(conv5(relu(x))))``, three times.
+class StrongDiscriminator(Discriminator):
+    """Three convolutional blocks over the words, then a linear map.
 
-    A position without a word is 0 before each convolution, so that it tells its neighbours
-    nothing.
+    A block is ``x + .3 conv5(relu(conv5(relu(x))))``. A position without a word is 0 before each
+    convolution, so that it tells its neighbours nothing.
 
     Args:
         width: Of the states.
-        scores: Of each word.
+        scores: Of each word or sentence.
+        level: What is classified: the mean over a sentence is taken after the convolutions.
+        residual: As released, ``relu(x)`` stands for the first x, too: it works in place.
     """
 
-    def __init__(self, width: int, scores: int) -> None:
-        super().__init__()
+    def __init__(
+        self, width: int, scores: int, level: Level = "word", residual: Variant = "as_published"
+    ) -> None:
         H = _CONVOLVED
+        super().__init__(H, scores, (), level)
+        self.residual = residual
         self.narrow = nn.Conv1d(width, H, 1)
         self.blocks = nn.ModuleList(
             nn.ModuleList(nn.Conv1d(H, H, 5, padding=2) for _ in range(2)) for _ in range(_BLOCKS)
         )
-        self.output = nn.Linear(H, scores)
         keep_torch_weights(self)
 
-    def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
-        """Scores; a word's are of up to twelve neighbours on each side. *Shape:* (B, W, C)."""
+    def read(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
+        """A word's state after the blocks, of up to twelve neighbours on each side. (B, W, H)."""
         real_B1W = real_BW[:, None].to(states_BWD.dtype)
         x_BHW = self.narrow(states_BWD.transpose(1, 2))
         for first, second in cast(Iterable[tuple[nn.Conv1d, nn.Conv1d]], self.blocks):
-            hidden_BHW = first(torch.relu(x_BHW) * real_B1W)
-            x_BHW = x_BHW + _PART * second(torch.relu(hidden_BHW) * real_B1W)
-        scores_BWC: Tensor = self.output(x_BHW.transpose(1, 2))
-        return scores_BWC
+            positive_BHW = torch.relu(x_BHW)
+            hidden_BHW = torch.relu(first(positive_BHW * real_B1W))
+            kept_BHW = positive_BHW if is_released(self.residual) else x_BHW
+            x_BHW = kept_BHW + _PART * second(hidden_BHW * real_B1W)
+        return x_BHW.transpose(1, 2)

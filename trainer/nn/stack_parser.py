@@ -7,7 +7,7 @@ hypotheses of one sentence, ``D`` width, ``R`` relations, the symbols before the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,11 @@ from syntax.batches import IGNORE
 from trainer.nn.biaffine import Biaffine, keep_torch_weights
 from trainer.nn.graph_parser import HIDDEN, SYMBOLS
 from trainer.nn.recurrent import in_full_precision
+
+Search: TypeAlias = Literal["arcs", "joint"]
+"""What a beam ranks the moves of a step by, to the score of their hypotheses: the arc alone, where
+the best relation of those that are kept counts from then on, as in the release; or arc and relation
+together, where a node that points to itself has none."""
 
 
 class Steps(NamedTuple):
@@ -115,7 +120,12 @@ class StackParser(nn.Module):
 
     @torch.no_grad()
     def parse(
-        self, states_HD: Tensor, summary_D: Tensor, beam: int, ordered: bool
+        self,
+        states_HD: Tensor,
+        summary_D: Tensor,
+        beam: int,
+        ordered: bool,
+        search: Search = "arcs",
     ) -> tuple[list[int], list[int]]:
         """The heads and relations of one sentence, the likeliest that a beam finds.
 
@@ -125,20 +135,21 @@ class StackParser(nn.Module):
             beam: Hypotheses that are kept.
             ordered: Children come in the order of the sentence; where no hypothesis can go on so,
                 in any order.
+            search: How moves are ranked.
 
         Returns:
             Heads from 1, 0 for ROOT, and relations without the symbols.
         """
         first_1D = self.start(summary_D)[None]
-        found = self._search(states_HD, first_1D, beam, ordered) if ordered else None
+        found = self._search(states_HD, first_1D, beam, True, search) if ordered else None
         if found is None:
-            found = self._search(states_HD, first_1D, beam, ordered=False)
+            found = self._search(states_HD, first_1D, beam, False, search)
         assert found is not None
         return found.heads[1:], found.relations[1:]
 
     @in_full_precision
     def _search(
-        self, states_HD: Tensor, memory_KD: Tensor, beam: int, ordered: bool
+        self, states_HD: Tensor, memory_KD: Tensor, beam: int, ordered: bool, search: Search
     ) -> _Hypothesis | None:
         n, state_KD = len(states_HD), memory_KD.tanh()
         arc_target = F.elu(self.arc_target(states_HD))[None]
@@ -152,20 +163,29 @@ class StackParser(nn.Module):
             arc_top = F.elu(self.arc_top(state_KD))[None]
             arcs_KH = self.arcs(arc_top, arc_target)[0, 0].log_softmax(-1)
             relation_top = F.elu(self.relation_top(state_KD))[None]
-            types_RKH = self.relations(relation_top, relation_target)[0].log_softmax(0)[SYMBOLS:]
-            best_KH, which_KH = types_RKH.max(0)
-            rows = (arcs_KH.tolist(), (arcs_KH + best_KH).tolist(), which_KH.tolist())
+            to_child_KH = arcs_KH
+            if search == "joint":
+                types_RKH = self.relations(relation_top, relation_target)[0].log_softmax(0)
+                to_child_KH = arcs_KH + types_RKH[SYMBOLS:].amax(0)
+            to_itself, to_child = arcs_KH.tolist(), to_child_KH.tolist()
             found = [
                 (one.score + gain, number, target)
                 for number, one in enumerate(kept)
-                for target, gain in one.moves(rows[0][number], rows[1][number], ordered)
+                for target, gain in one.moves(to_itself[number], to_child[number], ordered)
             ]
             if not found:
                 return None
             found.sort(key=lambda move: -move[0])
-            moves = found[:beam]
-            kept = [kept[at].after(score, to, rows[2][at][to]) for score, at, to in moves]
-            chosen = [at for _, at, _ in moves]
+            scores, chosen, targets = map(list, zip(*found[:beam], strict=True))
+            types_KR = self.relations.of_pairs(
+                relation_top[:, chosen], relation_target[:, targets]
+            )[0].log_softmax(-1)
+            if search == "arcs":  # of a node that points to itself, too; the symbols are among them
+                gains = types_KR.amax(-1).tolist()
+                scores = [score + gain for score, gain in zip(scores, gains, strict=True)]
+            relations = types_KR[:, SYMBOLS:].argmax(-1).tolist()
+            moves = zip(chosen, scores, targets, relations, strict=True)
+            kept = [kept[at].after(score, to, relation) for at, score, to, relation in moves]
             state_KD, memory_KD = state_KD[chosen], memory_KD[chosen]
         return kept[0]
 

@@ -79,6 +79,11 @@ _ADVERSARY_SWITCHES = (
         "the discriminator reads words",
         "and special tokens, later pieces and padding",
     ),
+    Switch(
+        "objectives.adversary.residual",
+        "a block of the strong discriminator is x + .3 conv5(relu(conv5(relu(x))))",
+        "it is relu(x) + the same: its ReLU works in place",
+    ),
 )
 _TAGGING_SWITCH = Switch(
     "objectives.xpos_tagging.tags",

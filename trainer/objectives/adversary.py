@@ -36,7 +36,7 @@ from torch.nn import functional as F
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
-from trainer.nn.discriminator import new_discriminator
+from trainer.nn.discriminator import Discriminator, StrongDiscriminator
 from trainer.nn.encoder import Encoder
 from trainer.objectives.adversary_options import READ, AdversaryOptions
 from trainer.options.stream import MAIN
@@ -77,7 +77,8 @@ class LanguageAdversary(nn.Module):
         )
         self.languages = (MAIN, *others)
         scores = len(self.languages) if options.method in ("reversal", "multitask") else 1
-        self.discriminator = new_discriminator(options.discriminator, encoder.width, scores)
+        self.dropout = nn.Dropout1d(options.dropout)
+        self.discriminator = _discriminator(options, encoder.width, scores)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
         """The part of D's loss that is of this batch, a scalar.
@@ -88,14 +89,12 @@ class LanguageAdversary(nn.Module):
         assert encoding.last_hidden_state is not None
         states_BWD, real_BW = self._read(encoding.last_hidden_state, batch.extra(READ))
         language = self.languages.index(batch.stream)
-        own = self.discriminator_loss(
-            self.discriminator(states_BWD.detach(), real_BW), real_BW, language
-        )
+        own = self.discriminator_loss(*self.discriminator(states_BWD.detach(), real_BW), language)
         if not torch.is_grad_enabled():
             return own
         fixed = {name: of.detach() for name, of in self.discriminator.named_parameters()}
-        scores_BWC = functional_call(self.discriminator, fixed, (states_BWD, real_BW))
-        further = self.encoder_loss(scores_BWC, real_BW, language)
+        scored = functional_call(self.discriminator, fixed, (states_BWD, real_BW))
+        further = self.encoder_loss(*scored, language)
         return own + self.options.strength * (further - further.detach())
 
     def discriminator_loss(self, scores_BWC: Tensor, real_BW: Tensor, language: int) -> Tensor:
@@ -103,7 +102,7 @@ class LanguageAdversary(nn.Module):
 
         Args:
             scores_BWC: What D gives.
-            real_BW: Which of them count.
+            real_BW: Which of them count; W is 1 where sentences are classified.
             language: Place of the language among ``languages``; 0 is the source.
         """
         method, is_source = self.options.method, language == 0
@@ -130,13 +129,18 @@ class LanguageAdversary(nn.Module):
 
     def _read(self, states_BLD: Tensor, positions_BW: Tensor) -> tuple[Tensor, Tensor]:
         """The states that D reads, and where there are some: (B, W, D) and bool (B, W)."""
+        states_BLD = self.dropout(states_BLD.transpose(1, 2)).transpose(1, 2)
         real_BW = positions_BW >= 0
         at_BWD = positions_BW.clamp(min=0)[..., None].expand(-1, -1, states_BLD.shape[2])
-        states_BWD = states_BLD.gather(1, at_BWD).masked_fill(~real_BW[..., None], 0.0)
-        if self.options.level == "word":
-            return states_BWD, real_BW
-        counts_B1 = real_BW.sum(1, keepdim=True)
-        return (states_BWD.sum(1) / counts_B1.clamp(min=1))[:, None], counts_B1 > 0
+        return states_BLD.gather(1, at_BWD).masked_fill(~real_BW[..., None], 0.0), real_BW
+
+
+def _discriminator(options: AdversaryOptions, width: int, scores: int) -> Discriminator:
+    """One of the three of the release, over states of a width."""
+    if options.discriminator == "strong":
+        return StrongDiscriminator(width, scores, options.level, options.residual)
+    hidden = () if options.discriminator == "weak" else (256, 128)
+    return Discriminator(width, scores, hidden, options.level)
 
 
 def _binary(scores_BWC: Tensor, real_BW: Tensor, label: float) -> Tensor:

@@ -36,6 +36,9 @@ class AdversaryOptions(ObjectiveOptions):
         level: Whether each ``word`` is classified, or the mean of a ``sentence``.
         discriminator: ``weak``, a linear map, by which the authors' parsers transferred best;
             ``not_so_weak`` or ``strong``.
+        dropout: Of whole features of the states that the discriminator reads, in training; a
+            parser's ``parser_dropout`` takes features of its own.
+        residual: A switch: the blocks of the strong discriminator.
         gan_loss: A switch: the losses of ``gan``.
         positions: A switch: which states are read.
         soft_labels: What the discriminator is to say of the source and of the auxiliary language
@@ -48,6 +51,8 @@ class AdversaryOptions(ObjectiveOptions):
     strength: float = 0.01
     level: Literal["word", "sentence"] = "word"
     discriminator: Literal["weak", "not_so_weak", "strong"] = "weak"
+    dropout: float = 0.2
+    residual: Variant = "as_published"
     gan_loss: Variant = "as_published"
     positions: Variant = "as_published"
     soft_labels: tuple[float, ...] = ()
@@ -55,7 +60,8 @@ class AdversaryOptions(ObjectiveOptions):
     def __post_init__(self) -> None:
         ObjectiveOptions.__post_init__(self)
         check_range(f"objectives.{self.name}.strength", self.strength, 0)
-        for switch in ("gan_loss", "positions"):
+        check_range(f"objectives.{self.name}.dropout", self.dropout, 0, 1)
+        for switch in ("residual", "gan_loss", "positions"):
             check_variant(f"objectives.{self.name}.{switch}", getattr(self, switch))
         if len(self.soft_labels) not in (0, 2):
             raise SpecError(

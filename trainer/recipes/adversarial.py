@@ -22,6 +22,7 @@ from trainer.options import (
     Recipe,
     StreamOptions,
 )
+from trainer.options.settings import with_settings
 from trainer.recipes.base import RECIPES
 from trainer.recipes.parsing import parser
 
@@ -93,7 +94,8 @@ def _run(
     plain = parser()
     training = replace(plain.training, batch_size=40, delay_batch_size=80, epochs=20, delay=5)
     variant: Variant = "as_released" if as_released else "as_published"
-    adversary = AdversaryOptions(method=method, gan_loss=variant, positions=variant)
+    switches = {"residual": variant, "gan_loss": variant, "positions": variant}
+    adversary = AdversaryOptions(method=method, **switches)
     return adversarial(replace(plain, name=name, training=training), ("de",), adversary)
 
 
@@ -127,6 +129,7 @@ def orderfree() -> Recipe:
     plain = RECIPES["orderfree-selfatt-graph-delex"]()
     training = replace(plain.training, batch_size=40, delay_batch_size=80, epochs=400, delay=100)
     named = replace(plain, name="adversarial-orderfree", training=training)
+    named = with_settings(named, ["model.attention_residual=normed"])
     return adversarial(named, ("fr",), AdversaryOptions())
 
 

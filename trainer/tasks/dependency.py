@@ -19,7 +19,7 @@ from syntax.batches import IGNORE
 from syntax.batches.words import WordLayout
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.trees.mst import sentence_heads
+from syntax.trees.mst import are_root, best_relations, sentence_heads
 from syntax.trees.parse import Parse
 from syntax.trees.ud import UPOS
 from syntax.variant import Variant, check_variant, is_released
@@ -59,7 +59,8 @@ class DependencyOptions(TaskOptions):
         upos: Whether it also gives universal tags, from the same states of words.
         decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
             which may make cycles and several roots.
-        single_root: Whether exactly one word of a sentence hangs from ROOT, where trees are made.
+        single_root: Whether trees are made as Universal Dependencies want them: exactly one word
+            hangs from ROOT, and it alone has the relation ``root``.
         mst_space: Switch (`SWITCHES`).
         metric: What models are selected on.
     """
@@ -224,15 +225,22 @@ class DependencyHead(Head):
     def _decoded(
         self, states_BWD: Tensor, arcs_BWH: Tensor, sentences_BW: Tensor
     ) -> dict[str, Tensor]:
+        options, device = self.options, arcs_BWH.device
         heads_BW = arcs_BWH.argmax(-1)
-        if self.options.decoding == "mst":
+        if options.decoding == "mst":
             scores_BWH = arcs_BWH
-            if is_released(self.options.mst_space):
+            if is_released(options.mst_space):
                 scores_BWH = self.parser.probabilities(states_BWD, arcs_BWH)
             rows = zip(scores_BWH.cpu().numpy(), sentences_BW.cpu().numpy(), strict=True)
-            found = [sentence_heads(*row, self.options.single_root) for row in rows]
-            heads_BW = torch.from_numpy(np.stack(found)).long().to(arcs_BWH.device)
-        return {"heads": heads_BW, "relations": self.parser.relate(states_BWD, heads_BW).argmax(-1)}
+            found = [sentence_heads(*row, options.single_root) for row in rows]
+            heads_BW = torch.from_numpy(np.stack(found)).long().to(device)
+        scores_BWR = self.parser.relate(states_BWD, heads_BW)
+        relations_BW = scores_BWR.argmax(-1)
+        if options.decoding == "mst" and options.single_root:
+            known, at_root = are_root(options.parser.relations), (heads_BW == 0).cpu().numpy()
+            best = best_relations(scores_BWR.float().cpu().numpy(), at_root, known)
+            relations_BW = torch.from_numpy(best).to(device)
+        return {"heads": heads_BW, "relations": relations_BW}
 
 
 def _mean_loss(scores_BWC: Tensor, gold_BW: Tensor) -> Tensor:

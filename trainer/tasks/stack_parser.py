@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import torch
@@ -50,6 +50,8 @@ class StackParserOptions(UniversalParserOptions):
         input_dropout, state_dropout: Of its input and states; the same at all steps.
         beam, dev_beam: Hypotheses that are kept: by a trained model, and on dev in training.
         ordered: Whether children are found in the order of the sentence, where that can be.
+        search: What the moves of a step are ranked by: ``arcs`` alone, as published, or arc and
+            relation (``joint``).
     """
 
     name: str = "stack_parser.v1"
@@ -60,6 +62,7 @@ class StackParserOptions(UniversalParserOptions):
     beam: int = 5
     dev_beam: int = 1
     ordered: bool = True
+    search: Literal["arcs", "joint"] = "arcs"
 
     def __post_init__(self) -> None:
         UniversalParserOptions.__post_init__(self)
@@ -158,7 +161,8 @@ class StackParserHead(UniversalParserHead):
         heads_BW, relations_BW = (torch.zeros_like(real_BW, dtype=torch.int64) for _ in range(2))
         for row, count in enumerate(real_BW.sum(1).tolist()):
             own = (states_BHD[row, : count + 1], summary_BD[row])
-            heads, relations = self.parser.parse(*own, self.beam, self.options.ordered)
+            how = (self.beam, self.options.ordered, self.options.search)
+            heads, relations = self.parser.parse(*own, *how)
             heads_BW[row, :count] = heads_BW.new_tensor(heads)
             relations_BW[row, :count] = relations_BW.new_tensor(relations)
         return HeadOutput({"heads": heads_BW, "relations": relations_BW}, loss)

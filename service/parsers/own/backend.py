@@ -84,11 +84,13 @@ class OwnParser(BulkParser):
             SentenceTooLongError: One is too long and may not be cut.
             UnparsableTextError: The model cannot find words, and none are given.
         """
-        limit = min(limits.max_words_per_sentence, self._card.max_words)
+        limit, way = limits.max_words_per_sentence, "raise max_words_per_sentence"
+        if self._card.max_words < limit:  # no setting helps against the encoder
+            limit, way = self._card.max_words, "choose a parser that reads longer ones"
         found = []
         for form, surface in self._segmented(item):
             first = 0
-            for part in within_limit(item.joined, surface, limit, item.long_sentences):
+            for part in within_limit(item.joined, surface, limit, item.long_sentences, way):
                 own = form[first : first + part.word_count]
                 sentence = encode_sentence(item.joined, part, own, self._tokenizer, self._card)
                 found.append(sentence)

@@ -19,7 +19,7 @@ from service.parsers.own.encoding import Sentence, padded
 from service.parsers.own.folder import RELATIONS, TAGS, WORDS, ParserCard
 from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
-from syntax.trees.mst import spanning_tree
+from syntax.trees.mst import are_root, best_relations, spanning_tree
 
 
 class Program:
@@ -39,8 +39,7 @@ class Program:
         self._card, self._device = card, device
         self._words = _loaded(folder / WORDS, device)
         self._relations = _loaded(folder / RELATIONS, device)
-        roots = [name.partition(":")[0] == "root" for name in card.relations]
-        self._is_root_R = np.array(roots, bool)
+        self._is_root_R = are_root(card.relations)
 
     def annotations(self, sentences: Sequence[Sentence]) -> list[Annotation]:
         """Tree and tags of each sentence; the sentences are one batch."""
@@ -54,7 +53,9 @@ class Program:
             heads = torch.from_numpy(heads_BW).to(self._device)
             relations_BWR = self._relations(states_BWD, heads).float().cpu().numpy()
             tag_ids = [scores_BWT.argmax(-1).cpu().numpy() for scores_BWT in tags]
-        relations_BW = _chosen(relations_BWR, heads_BW == 0, self._is_root_R)
+        relations_BW = relations_BWR.argmax(-1)
+        if self._card.single_root:
+            relations_BW = best_relations(relations_BWR, heads_BW == 0, self._is_root_R)
         return [
             self._annotation(one, heads_BW[row], relations_BW[row], [ids[row] for ids in tag_ids])
             for row, one in enumerate(sentences)
@@ -88,19 +89,6 @@ class Program:
             deprel=[self._card.relations[relation] for relation in relations[:size].tolist()],
             **columns,
         )
-
-
-def _chosen(
-    scores_BWR: NDArray[Any], at_root_BW: NDArray[np.bool_], is_root_R: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """The best relation of each word: a root's is ``root``, and no other word's. *Shape:* (B, W).
-
-    A model that knows no such relation, or no other, chooses among those that it knows.
-    """
-    if is_root_R.any() and not is_root_R.all():
-        fits_BWR = at_root_BW[:, :, None] == is_root_R
-        scores_BWR = np.where(fits_BWR, scores_BWR, -np.inf)
-    return np.asarray(scores_BWR.argmax(-1), np.int64)
 
 
 def _loaded(path: Path, device: str) -> Any:

@@ -10,6 +10,11 @@ SWITCHES = (
         "self-attention sees no padding",
         "it sees the padding up to the width of the sentence's bucket (10, 15, ..., 140)",
     ),
+    Switch(
+        "model.missing_vector",
+        "a word without a vector in its own language has zeros",
+        "it has that of the English word that is written alike, if there is one",
+    ),
 )
 
 SYSTEMS.add(

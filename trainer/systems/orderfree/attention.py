@@ -97,6 +97,8 @@ class DistanceAttention(nn.Module):
 class PreNormLayer(nn.Module):
     """``x + drop(attention(LN x))``, then ``x + drop(W2 drop(ReLU(W1 LN x)))``.
 
+    With ``attention_residual=normed`` ``LN x`` takes the place of the first x.
+
     Args:
         width: Of the states.
         options: Sizes and dropout.
@@ -113,11 +115,13 @@ class PreNormLayer(nn.Module):
             nn.Linear(options.feed_forward, width),
         )
         self.dropout = nn.Dropout(options.layer_dropout)
+        self.residual = options.attention_residual
 
     def forward(self, states_BWD: Tensor, seen_BW: Tensor) -> Tensor:
         """New states; arguments as of `DistanceAttention`. *Shape:* (B, W, D)."""
-        attended_BWD = self.attention(self.before_attention(states_BWD), seen_BW)
-        states_BWD = states_BWD + self.dropout(attended_BWD)
+        normed_BWD = self.before_attention(states_BWD)
+        kept_BWD = normed_BWD if self.residual == "normed" else states_BWD
+        states_BWD = kept_BWD + self.dropout(self.attention(normed_BWD, seen_BW))
         fed_BWD: Tensor = self.dropout(self.network(self.before_network(states_BWD)))
         return states_BWD + fed_BWD
 

@@ -28,6 +28,7 @@ class OrderFreeOptions(FrozenOptions):
         vectors: File of word vectors in fastText's text format (``.vec``); ``{lang}`` in it stands
             for the language. Vectors of several languages must be aligned.
         vector_width: Numbers of a vector.
+        missing_vector: Switch: what a word without a vector in its own language has.
         unknown_share: In training, the share of the words that occur once in the data whose vector
             is replaced by that of unknown words, which is 0.
         upos_width: Of the embedding of universal tags.
@@ -36,6 +37,8 @@ class OrderFreeOptions(FrozenOptions):
         layers, heads, head_size, feed_forward: Size of the Transformer; its width is the input's.
         position: ``relative``: how far two words are apart; ``directed``: and on which side;
             ``absolute``: sinusoids beside the input; ``none``.
+        attention_residual: What attention is added to: the ``states``, or these ``normed``, as in
+            the encoder of Ahmad et al. 2019 (CoNLL), commit f9b6acd.
         max_distance: Words farther apart than this count as this far.
         position_width: Of the sinusoids.
         padding_mask: Switch (`trainer.systems.orderfree.SWITCHES`).
@@ -51,6 +54,7 @@ class OrderFreeOptions(FrozenOptions):
     words: Literal["none", "vectors", "states"] = "none"
     vectors: str = ""
     vector_width: int = 300
+    missing_vector: Variant = "as_published"
     unknown_share: float = 0.5
     upos_width: int = 50
     context: Literal["selfatt", "rnn"] = "selfatt"
@@ -60,6 +64,7 @@ class OrderFreeOptions(FrozenOptions):
     head_size: int = 64
     feed_forward: int = 512
     position: Literal["relative", "directed", "absolute", "none"] = "relative"
+    attention_residual: Literal["states", "normed"] = "states"
     max_distance: int = 10
     position_width: int = 50
     padding_mask: Variant = "as_published"
@@ -74,7 +79,8 @@ class OrderFreeOptions(FrozenOptions):
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        check_variant("model.padding_mask", self.padding_mask)
+        for switch in ("padding_mask", "missing_vector"):
+            check_variant(f"model.{switch}", getattr(self, switch))
         for count in (
             *("vector_width", "upos_width", "layers", "heads", "head_size", "feed_forward"),
             *("max_distance", "position_width", "rnn_layers", "rnn_width"),
@@ -129,7 +135,8 @@ class OrderFreeOptions(FrozenOptions):
         if self.words == "vectors":
             from trainer.systems.orderfree.vectors import VectoredDataset
 
-            return VectoredDataset(store, dataset, self.vectors, self.vector_width)
+            of = (self.vectors, self.vector_width, self.missing_vector)
+            return VectoredDataset(store, dataset, *of)
         return ParsedDataset(store, dataset)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,8 @@
 
 Published: fastText's vectors of Wikipedia (Bojanowski et al. 2017), brought into one space by Smith
 et al. (2017). A word is looked for with its digits as 0, then in lower case; a word without a
-vector has zeros, which in training stands for some rare words too.
+vector has zeros, which in training stands for some rare words too. As released it has the vector of
+the English word that is written alike, where there is one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from featurestore.dataset.parsed import ParsedWindow
 from featurestore.stream.window import Window, WindowReader
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
+from syntax.variant import Variant, is_released
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
@@ -31,6 +33,8 @@ Vectors = Mapping[str, NDArray[np.float16]]
 """The vector of each word that has one."""
 
 _DIGIT: Final = re.compile(r"[0-9]")
+_FALLBACK: Final = "en"
+"""The language whose vectors other languages' words take in the release, whatever the source."""
 
 
 class VectoredDataset(ParsedDataset):
@@ -43,14 +47,22 @@ class VectoredDataset(ParsedDataset):
         data: The dataset; an example has one text.
         pattern: Path of the file; ``{lang}`` in it stands for an example's language.
         width: Numbers of a vector.
+        missing: What a word without a vector in its own language has.
 
     Raises:
         SpecError: A file cannot be read, or has vectors of another width.
     """
 
-    def __init__(self, store: FeatureStore, data: FeatureDataset, pattern: str, width: int) -> None:
+    def __init__(
+        self,
+        store: FeatureStore,
+        data: FeatureDataset,
+        pattern: str,
+        width: int,
+        missing: Variant = "as_published",
+    ) -> None:
         super().__init__(store, data)
-        self.pattern, self.width = pattern, width
+        self.pattern, self.width, self.missing = pattern, width, missing
         counts: dict[str, Counter[str]] = {}
         for lang, forms in self._texts():
             counts.setdefault(lang, Counter()).update(map(as_looked_up, forms))
@@ -58,13 +70,10 @@ class VectoredDataset(ParsedDataset):
             lang: {word for word, times in own.items() if times == 1}
             for lang, own in counts.items()
         }
-        self.vectors = {
-            lang: read_vectors(Path(pattern.replace("{lang}", lang)), own, width)
-            for lang, own in counts.items()
-        }
+        self.vectors = {lang: self._read(lang, own) for lang, own in counts.items()}
 
     def __reduce__(self) -> tuple[type[VectoredDataset], tuple[Any, ...], dict[str, Any]]:
-        made_of = (self._store, self._data, self.pattern, self.width)
+        made_of = (self._store, self._data, self.pattern, self.width, self.missing)
         return VectoredDataset, made_of, self._kept_in_copies()
 
     @cached_property
@@ -81,6 +90,14 @@ class VectoredDataset(ParsedDataset):
     ) -> WindowReader:
         """See `StreamedDataset.open_reader`."""
         return VectorsReader(self, super().open_reader(stored, offsets, tokens))
+
+    def _read(self, lang: str, words: Iterable[str]) -> Vectors:
+        found = read_vectors(Path(self.pattern.replace("{lang}", lang)), words, self.width)
+        if lang == _FALLBACK or not is_released(self.missing):
+            return found
+        others = [word for word in words if word not in found]
+        english = Path(self.pattern.replace("{lang}", _FALLBACK))
+        return {**found, **read_vectors(english, others, self.width)}
 
     def _texts(self) -> Iterable[tuple[str, list[str]]]:
         """Language and words of each example."""

@@ -147,6 +147,34 @@ class BackfillPlan:
     shard: Shard | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    def check(self) -> None:
+        """Refuse what no service is needed to refuse: a mode, or a plan without a readable part.
+
+        Raises:
+            SpecError: The reader has no such mode, or the files lack a column.
+            UnknownNameError: None of the parts is there.
+        """
+        self.reader.mode(self.mode)
+        failures = []
+        for split, lang in self.parts:
+            try:
+                self.reader.check_part(split, lang, self.path)
+            except _FAULTS_OF_ONE as error:
+                failures.append(error)
+        if failures and len(failures) == len(self.parts):
+            raise failures[0]
+
+    @property
+    def names(self) -> dict[str, list[Any]]:
+        """What the service has to know; see `clients.commands.connect.connect`."""
+        choice = ParserChoice.read(self.options.get("parser"))
+        langs = dict.fromkeys(lang for _, lang in self.parts)
+        parsed = self.reader.mode(self.mode) != "gold"
+        return {
+            "parsers": [(choice.of(lang), lang) for lang in langs] if parsed else [],
+            "tokenizers": [name for name in self.tokenizers if name is not None],
+        }
+
     def run(self, client: Client, watcher: Watcher) -> Outcome:
         """Send everything, and wait for the jobs; they run while later parts are sent."""
         outcome = Outcome()

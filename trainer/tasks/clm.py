@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
@@ -27,7 +26,7 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import is_causal
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.mlm import PIECES, MlmScorer
 
 if TYPE_CHECKING:
@@ -66,17 +65,6 @@ class NextPieces:
         positions_M = np.flatnonzero(before_BL)
         targets_M = ids_BL.reshape(-1)[positions_M + 1].astype(np.int64)
         return {POSITIONS: positions_M, TARGETS: targets_M}
-
-
-@dataclass(frozen=True, slots=True)
-class ClmOptions(TaskOptions):
-    """Each piece is to be told from those before it; no label column is read."""
-
-    name: str = "clm.v1"
-
-    def samplers(self, special: SpecialTokens) -> tuple[NextPieces, ...]:  # noqa: ARG002
-        """The pieces to predict."""
-        return (NextPieces(),)
 
 
 class Clm:
@@ -166,6 +154,3 @@ def _counts(data: FeatureDataset) -> NDArray[np.int64]:
         targets_M = NextPieces().sample(arrays, (), 0, 0)[TARGETS]
         counts += np.bincount(targets_M, minlength=len(counts))
     return counts
-
-
-TASKS.add("clm.v1", TaskEntry(ClmOptions, Clm, ClmHead))

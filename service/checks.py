@@ -13,9 +13,9 @@ from typing import Any
 from featurestore.tables.location import Location
 from featurestore.tables.root import read_format
 from service.parsers import find_parser
-from service.settings import Settings
+from service.settings import Settings, is_loopback
 from service.tokenizer_cache import TokenizerCache
-from syntax.errors import ParsebankError
+from syntax.errors import ParsebankError, SpecError
 from syntax.subwords import POLICIES
 
 
@@ -39,12 +39,53 @@ def check_names(
         SpecError: A setting or its value is invalid.
     """
     settings = Settings(**fields)
-    store = Location.of(settings.store)
-    if store.is_local:
-        read_format(store)
+    check_store(settings)
     _check_any(partial(_find, settings), parsers)
     _check_any(TokenizerCache(settings).folder, tokenizers)
     _check_any(POLICIES.resolve, policies)
+
+
+def check_server(settings: Settings) -> None:
+    """Refuse what keeps a server from starting and needs no app to be seen.
+
+    Raises:
+        SpecError: The address is public without keys, or the rate limit is not one.
+        StoreFormatError: The store is a file, or another program's or release's.
+    """
+    from service.security.rates import parse_rate
+
+    check_bind(settings)
+    check_store(settings)
+    if settings.rate_limit is not None:
+        parse_rate(settings.rate_limit)
+
+
+def check_store(settings: Settings) -> None:
+    """Refuse a folder of this machine that cannot be a store; an object store is not asked.
+
+    Raises:
+        StoreFormatError: It is a file, or another program's or release's.
+    """
+    store = Location.of(settings.store)
+    if store.is_local:
+        read_format(store)
+
+
+def check_bind(settings: Settings) -> None:
+    """Refuse a public address unless there are keys, or it is allowed on purpose.
+
+    Raises:
+        SpecError: Neither is the case.
+    """
+    guarded = settings.keys_file is not None or settings.allow_remote
+    if not guarded and not is_loopback(settings.host):
+        raise SpecError(
+            f"{settings.host} is reachable from other machines, and whoever reaches it can read "
+            "and write the store. Ask for keys (`parsebank keys add NAME --keys-file keys.json`, "
+            "then --keys-file keys.json, PARSEBANK_KEYS_FILE), or pass --allow-remote "
+            "(PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication, or bind 127.0.0.1",
+            host=settings.host,
+        )
 
 
 def _find(settings: Settings, named: tuple[str | None, str | None]) -> None:

@@ -22,7 +22,7 @@ from syntax.errors import (
     SpecError,
     UnknownNameError,
 )
-from syntax.examples import Example
+from syntax.examples import Example, Rejection
 from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Outcome:
 
     Attributes:
         unlabelled: Number of examples that lack a label, by part.
+        rejected: The first message of each reason for which the reader rejected records, by part.
         cut: Number of examples that were cut to `max_pieces`, by part.
     """
 
@@ -79,6 +80,7 @@ class Outcome:
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     unlabelled: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, dict[str, str]] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
@@ -110,6 +112,7 @@ class Outcome:
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
             "unlabelled": self.unlabelled,
+            "rejected": self.rejected,
             "cut": self.cut,
             "failures": [
                 {**asdict(each.planned), "error_type": each.error_type, "message": each.message}
@@ -273,9 +276,11 @@ def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> A
 
 
 def _noting(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
-    """The items of a part; counts the unlabelled ones."""
+    """The items of a part; counts the unlabelled ones, and notes why records are rejected."""
     unlabelled = 0
     for item in items:
+        if isinstance(item, Rejection):
+            outcome.rejected.setdefault(part, {}).setdefault(item.reason, item.message)
         if isinstance(item, Example) and None in item.labels.values():
             unlabelled += 1
             outcome.unlabelled[part] = unlabelled

@@ -105,7 +105,7 @@ def changed_files(location: Location, files: Iterable[DataFile]) -> list[str]:
 
 
 def _rows(actions: Any) -> list[dict[str, Any]]:
-    # Not by `pa.table`, which imports pandas, where that is installed, to see if it is a data frame.
+    # `pa.table` would import pandas, where that is installed, to see if it is a data frame.
     rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(actions).read_all().to_pylist()
     return rows
 

@@ -43,18 +43,6 @@ from trainer.tasks.options import DependencyOptions
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-    from trainer.options.data import DataOptions
-
-
-def cut_trees(dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-    """A warning of texts from which no tree is learned, as something of them is cut."""
-    special = dataset.special_tokens.count(len(dataset.card.fields))
-    longer = int((dataset.rows.pieces + special > data.max_length).sum())
-    if longer and not data.splits:
-        yield (
-            f"{longer} of {len(dataset)} examples are longer than data.max_length="
-            f"{data.max_length}; no tree is learned of a sentence of which something is cut"
-        )
 
 
 def check_gold(data: FeatureDataset | None, trees: Trees) -> None:

@@ -35,7 +35,7 @@ from trainer.nn.graph_parser import (
 )
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.nn.words import WordStates
-from trainer.options.parser import ParserOptions
+from trainer.options.parser import ParserOptions, universal
 from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Head
 from trainer.tasks.dependency import DependencyScorer, check_gold
@@ -44,15 +44,6 @@ from trainer.tasks.options import GraphParserOptions, UniversalParserOptions
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-
-def universal(relation: str | None) -> str:
-    """A relation without its subtype.
-
-    >>> universal("nsubj:pass")
-    'nsubj'
-    """
-    return (relation or "_").partition(":")[0]
 
 
 class UniversalParsing:

@@ -16,9 +16,18 @@ from syntax.errors import SpecError
 from syntax.variant import Variant, check_variant
 from trainer.metrics.answers import Rules
 from trainer.options.checks import check_positive, check_range, check_share
-from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser, words_with
+from trainer.options.parser import (
+    BIAFFINE,
+    ParserOptions,
+    Trees,
+    cut_trees,
+    fitted_parser,
+    universal,
+    words_with,
+)
 from trainer.options.tagger import LINEAR, TaggerOptions
 from trainer.options.task import TaskOptions
+from trainer.tasks.next_pieces import NextPieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +39,6 @@ if TYPE_CHECKING:
     from trainer.nn.target import TargetTokenizer
     from trainer.options.data import DataOptions
     from trainer.tasks.base import Arrays
-    from trainer.tasks.clm import NextPieces
 
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     "distance": ("uuas", "spearman"),
@@ -381,8 +389,6 @@ class DependencyOptions(TaskOptions):
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
         """Warn of sentences that are too long."""
-        from trainer.tasks.dependency import cut_trees
-
         return cut_trees(dataset, data)
 
 
@@ -427,8 +433,6 @@ class UslOptions(TaskOptions):
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
         """Warn of sentences that are too long."""
-        from trainer.tasks.dependency import cut_trees
-
         return cut_trees(dataset, data)
 
 
@@ -468,8 +472,6 @@ class UniversalParserOptions(TaskOptions):
 
     def fitted(self, dataset: FeatureDataset) -> UniversalParserOptions:
         """With the relations of the training trees."""
-        from trainer.tasks.graph_parser import universal
-
         if self.relations:
             return self
         found = words_with(dataset, "deprel", self.trees)
@@ -483,8 +485,6 @@ class UniversalParserOptions(TaskOptions):
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
         """Warn of sentences that are too long."""
-        from trainer.tasks.dependency import cut_trees
-
         return cut_trees(dataset, data)
 
 
@@ -776,6 +776,4 @@ class ClmOptions(TaskOptions):
 
     def samplers(self, special: SpecialTokens) -> tuple[NextPieces, ...]:  # noqa: ARG002
         """The pieces to predict."""
-        from trainer.tasks.clm import NextPieces
-
         return (NextPieces(),)

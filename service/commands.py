@@ -51,7 +51,11 @@ def serve(
 ) -> None:
     """Run the service. Each setting is also a variable PARSEBANK_<SETTING>."""
     given = dict(locals())
-    from service.server import run_server
+    from service.checks import check_server
     from service.settings import read_settings
 
-    run_server(read_settings(**given))
+    settings = read_settings(**given)
+    check_server(settings)
+    from service.server import run_server
+
+    run_server(settings)

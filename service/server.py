@@ -20,11 +20,12 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.app import create_app
+from service.checks import check_bind
 from service.jobs.processes import GRACE_SECONDS
 from service.logs import own_process
 from service.protocol import BoundedProtocol
 from service.relay import relay_standard_error
-from service.settings import Settings, is_loopback
+from service.settings import Settings
 from syntax.errors import ParsebankError, SpecError
 
 KEEP_ALIVE_SECONDS: Final = 75
@@ -126,23 +127,6 @@ class Server(uvicorn.Server):
         timer.daemon = True
         timer.start()
         return timer
-
-
-def check_bind(settings: Settings) -> None:
-    """Refuse a public address unless there are keys, or it is allowed on purpose.
-
-    Raises:
-        SpecError: See above.
-    """
-    guarded = settings.keys_file is not None or settings.allow_remote
-    if not guarded and not is_loopback(settings.host):
-        raise SpecError(
-            f"{settings.host} is reachable from other machines, and whoever reaches it can read "
-            "and write the store. Ask for keys (`parsebank keys add NAME --keys-file keys.json`, "
-            "then --keys-file keys.json, PARSEBANK_KEYS_FILE), or pass --allow-remote "
-            "(PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication, or bind 127.0.0.1",
-            host=settings.host,
-        )
 
 
 def _without_trace(send: Send) -> Send:

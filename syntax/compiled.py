@@ -1,4 +1,7 @@
-"""numba's ``njit`` with a cache that can always be written.
+"""numba's ``njit``, imported at the first call, with a cache that can always be written.
+
+numba takes a third of a second of CPU to import, as long as most commands take for all they do, so
+a function is compiled, or read from the cache, when it is called.
 
 numba keeps compiled functions beside their source or in the user's cache folder, and fails if it
 can write to neither, as in services and containers that run as another user without a home. Then
@@ -12,38 +15,71 @@ import stat
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import update_wrapper
 from pathlib import Path
+from threading import RLock
+from types import FunctionType
 from typing import Any, Final, TypeVar, cast
 
-import numba
-
 CACHE_DIR: Final = "NUMBA_CACHE_DIR"
+
+_LOCK: Final = RLock()
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
-    """`numba.njit` with a temporary folder as the last place for the cache.
+    """`numba.njit` at the first call, with a temporary folder as the last place for the cache.
 
     Args:
         cache: Keep the compiled function on disk.
         nogil: Release the GIL while the function runs.
     """
+    return lambda function: cast(F, _Compiled(function, cache, nogil))
 
-    def decorate(function: F) -> F:
-        try:
-            return cast(F, numba.njit(cache=cache, nogil=nogil)(function))
-        except RuntimeError as error:
-            if "no locator available" not in str(error):
-                raise
-        folder = _temporary_cache()
-        if folder is not None:
-            # Child processes read the environment, and so does numba when it reloads its settings.
-            os.environ[CACHE_DIR] = str(folder)
-            setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010 - made when it is read
-        return cast(F, numba.njit(cache=folder is not None, nogil=nogil)(function))
 
-    return decorate
+class _Compiled:
+    """A function that numba compiles at its first call; its attributes are the dispatcher's."""
+
+    def __init__(self, function: Any, cache: bool, nogil: bool) -> None:
+        update_wrapper(self, function)
+        self._function: FunctionType = function
+        self._options = (cache, nogil)
+        self._dispatcher: Any = None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return (self._dispatcher or self.dispatcher())(*args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dispatcher(), name)
+
+    def dispatcher(self) -> Any:
+        """The function as numba has it, whose names stand for what numba knows from then on."""
+        with _LOCK:  # another thread must not call it before its names are those that numba knows
+            if self._dispatcher is None:
+                names = self._function.__globals__
+                made = _dispatcher(self._function, *self._options)
+                for name in self._function.__code__.co_names:
+                    if isinstance(called := names.get(name), _Compiled):
+                        names[name] = called.dispatcher()
+                self._dispatcher = made
+            return self._dispatcher
+
+
+def _dispatcher(function: FunctionType, cache: bool, nogil: bool) -> Any:
+    import numba
+
+    try:
+        return numba.njit(cache=cache, nogil=nogil)(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+    folder = _temporary_cache()
+    if folder is not None:
+        # Child processes read the environment, and so does numba when it reloads its settings.
+        os.environ[CACHE_DIR] = str(folder)
+        setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010 - made when it is read
+    return numba.njit(cache=folder is not None, nogil=nogil)(function)
 
 
 def _temporary_cache() -> Path | None:

@@ -97,7 +97,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"metrics", "readiness", "stored"},
         {"security"},
         {"middleware", "page", "routes"},
-        {"app"},
+        {"app", "checks"},
         {"relay", "server"},
         {"models"},
         {"commands"},
@@ -110,7 +110,8 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"objectives", "tasks"},
         {"systems"},
         {"options.recipe", "options.settings"},
-        {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"},
+        {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"}
+        | {"stored"},
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"}
         | {"systems.*.translation_recipes"},
         {"evaluation", "loop", "probing", "report", "streams"},

@@ -78,8 +78,7 @@ def train(
         MissingExtraError: torch or accelerate is not installed.
     """
     require_training()
-    from trainer.loop import train as run_recipe
-    from trainer.report import result_of
+    from trainer.stored import check_recipe
 
     chosen = chosen_recipe(recipe, settings, seed=seed, max_steps=max_steps)
     folder = RUNS / f"{chosen.name}-seed{chosen.training.seed}" if output is None else Path(output)
@@ -89,11 +88,16 @@ def train(
             f"`output={folder}-2`, or `resume=True`"
         )
     observing = observers(chosen, folder) if callable(observers) else nullcontext(observers)
-    with _opened(store) as opened, observing as told:
-        run = run_recipe(chosen, opened, folder, resume=resume, observers=told)
-        result = result_of(run)
-        if is_first_process():  # before observers or store can fail as they close
-            write_result(result, folder)
+    with _opened(store) as opened:
+        check_recipe(opened, chosen)
+        from trainer.loop import train as run_recipe
+        from trainer.report import result_of
+
+        with observing as told:
+            run = run_recipe(chosen, opened, folder, resume=resume, observers=told)
+            result = result_of(run)
+            if is_first_process():  # before observers or store can fail as they close
+                write_result(result, folder)
     return FinishedRun(folder, result)
 
 
@@ -132,11 +136,15 @@ def train_seeds(
         MissingExtraError: torch or accelerate is not installed.
     """
     require_training()
-    from trainer.checkpoint import has_checkpoint
-    from trainer.loop import CHECKPOINT
     from trainer.seeds import summarise_seeds, write_summary
+    from trainer.stored import check_recipe
 
     chosen = chosen_recipe(recipe, settings, max_steps=max_steps)
+    with _opened(store) as opened:
+        check_recipe(opened, chosen)
+    from trainer.checkpoint import has_checkpoint
+    from trainer.loop import CHECKPOINT
+
     top = RUNS / chosen.name if output is None else Path(output)
     runs = {seed: top / f"seed{seed}" for seed in dict.fromkeys(seeds)}
     for seed, folder in runs.items():

@@ -18,7 +18,6 @@ from syntax.contrast import Sampler, read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
 from syntax.options import options_of
-from syntax.registry import unknown_name
 from trainer.batch import SyntaxBatch
 from trainer.masking import with_masks
 from trainer.matrices.derive import node_arrays, with_matrices
@@ -28,6 +27,7 @@ from trainer.options.settings import described
 from trainer.parses import parse_options, with_parses, with_targets
 from trainer.requirements import Requirements
 from trainer.ring import sender
+from trainer.stored import stored_part, task_labels
 from trainer.tasks import TASKS, Task
 
 if TYPE_CHECKING:
@@ -142,18 +142,8 @@ def open_source(
         SpecError: The part is empty, or none of it has labels, or several fit and the options do
             not choose; or a label is of another kind than the task needs.
     """
-    data = recipe.data
-    dataset = store.dataset(
-        data.dataset,
-        tokenizer=data.tokenizer,
-        split=split,
-        lang=lang,
-        version=data.version,
-        parser=data.parser,
-    )
-    if not len(dataset):
-        raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
-    _task_labels(dataset, recipe.task)
+    data, dataset = recipe.data, stored_part(store, recipe.data, split, lang)
+    task_labels(dataset, recipe.task)
     if not labelled:
         return source_of(dataset, recipe, store)
     known, gold = _labelled(dataset, recipe.task), None
@@ -185,7 +175,7 @@ def source_of(
         SpecError: A label is of another kind than the task needs, or the task adds tokens, which
             the model does not read.
     """
-    labels = _task_labels(dataset, recipe.task)
+    labels = task_labels(dataset, recipe.task)
     if recipe.task.added_tokens() and recipe.model.reads_words:
         raise SpecError(
             f"{recipe.model.name} reads the states of words, and {recipe.task.name} adds tokens to "
@@ -235,14 +225,6 @@ def unlabelled_error(
         f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
         f"{use}; name another split, or let `parsebank predict` read the examples"
     )
-
-
-def _task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
-    found = {label.name: label for label in dataset.labels}
-    for name in task.columns():
-        if name not in found:
-            raise unknown_name(f"label of {dataset.name}", name, found)
-    return {name: found[name] for name in task.columns()}
 
 
 def pin_version(source: Source, output: Path) -> None:

@@ -21,10 +21,12 @@ class TensorBoard:
     """Writes every report and evaluation as scalars, by step."""
 
     def __init__(self, folder: Path) -> None:
-        self._writer = SummaryWriter(str(folder))
+        self._folder = folder
+        self._writer: SummaryWriter | None = None
 
     def __call__(self, event: Report | Evaluation) -> None:
-        """Take one event."""
+        """Take one event; the first makes the folder, so that a failed run leaves none."""
+        self._writer = self._writer or SummaryWriter(str(self._folder))
         for name, value in _scalars(event).items():
             self._writer.add_scalar(name, value, event.step)
 
@@ -37,7 +39,8 @@ class TensorBoard:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class WeightsAndBiases:

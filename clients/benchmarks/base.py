@@ -92,6 +92,7 @@ class Benchmark:
         general: Whether it reads any text or table, or the files of another reader. Such a reader
             is guessed from a path only if no other fits.
         named_only: Whether it is never guessed, because another general reader has the same files.
+        check: Raises a `SpecError` for a part whose files lack what the reader was told to read.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Benchmark:
     general: bool = False
     origin: Callable[[Sequence[Part]], tuple[str, str]] | None = None
     named_only: bool = False
+    check: Callable[[Part], None] | None = None
 
     def parts(self, path: Path | None = None) -> list[Part]:
         """The splits and languages under ``path``, sorted; a single file is one part.
@@ -172,6 +174,17 @@ class Benchmark:
             _check(lang, kind, {part.lang for part in parts})
             parts = [replace(x, lang=lang) for x in parts if x.lang in (lang, ANY)]
         return parts
+
+    def check_part(self, split: str, lang: str, path: Path | None = None) -> None:
+        """Refuse a part that is not there, or whose files lack what is to be read, unread.
+
+        Raises:
+            SpecError: Its files lack a column, or several files hold it.
+            UnknownNameError: There is no such split or language.
+        """
+        part = self.part(path, split, lang)
+        if self.check is not None:
+            self.check(part)
 
     def mode(self, asked: str | None = None) -> Mode:
         """Check a mode; the default mode if left out.

@@ -23,6 +23,7 @@ from clients.benchmarks.table_files import (
     Row,
     Rows,
     class_names,
+    has_header,
     kind_of,
     open_rows,
     plain_dataset,
@@ -121,6 +122,28 @@ class TableColumns:
                 if not missing:
                     break
         return frozenset(missing)
+
+    def check_file(self, path: Path) -> None:
+        """Refuse a file without a column of texts or ids; it may lack labels, as blind sets do.
+
+        Raises:
+            SpecError: It has no such column, in any row.
+        """
+        wanted = [*map(self.column, self.fields), *([self.id] if self.id else [])]
+        found: dict[str, None] = {}
+        with suppress(InputError):  # reported when the rows are read
+            for make_row in open_rows(path).rows:
+                with suppress(InputError):
+                    found.update(dict.fromkeys(make_row()))
+                if has_header(path) or found.keys() >= set(wanted):
+                    break
+        missing = [column for column in wanted if column not in found]
+        if found and missing:
+            raise SpecError(
+                f"{path} has no column {missing[0]!r}; its columns are {', '.join(found)}: say "
+                "which hold the texts, as `columns=A,B`, and which the id, as `id_column=C`",
+                known=list(found),
+            )
 
     def names(self, tables: Iterable[Callable[[], Rows]]) -> Names:
         """The names of each unnamed label: those that the tables list, else all that occur.
@@ -224,6 +247,11 @@ def _read(part: Part, mode: Mode, *, columns: TableColumns) -> Iterator[Item]:
         yield from guarded(path, items)
 
 
+def _check(part: Part, *, columns: TableColumns) -> None:
+    for path in part.files:
+        columns.check_file(path)
+
+
 def _names_in(parts: Sequence[Part], *, columns: TableColumns) -> Names:
     return columns.names(partial(open_rows, path) for part in parts for path in part.files)
 
@@ -242,6 +270,7 @@ TABLE: Final = register(
         licence="as the data's",
         find=_find,
         read_part=partial(_read, columns=_PLAIN),
+        check=partial(_check, columns=_PLAIN),
         ids="those of the column that you name, else `{split}-{row}`, counted from 1 over all "
         "files of the part",
         rejects={
@@ -310,6 +339,7 @@ def table_benchmark(
         labels=chosen.labels,
         modes=chosen.modes,
         read_part=partial(_read, columns=chosen),
+        check=partial(_check, columns=chosen),
         names_in=partial(_names_in, columns=chosen) if chosen.unnamed else None,
         bundled=path,
     )

@@ -55,6 +55,11 @@ def open_rows(path: Path) -> Rows:
     return opener(path)
 
 
+def has_header(path: Path) -> bool:
+    """Whether all rows of a file have the same columns."""
+    return plain_path(path).suffix not in (".json", ".jsonl", ".ndjson")
+
+
 def _json(path: Path) -> Rows:
     """A list of objects, or an object on each line: the first character decides."""
     with open_file(path) as file:

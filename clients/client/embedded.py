@@ -6,17 +6,21 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import entry_points
 from typing import Any
 
 import httpx
 
-from syntax.errors import MissingExtraError, SpecError
+from syntax.errors import MissingExtraError, ParsebankError, SpecError
 
 APP_GROUP = "parsebank.app"
 """Entry-point group of the app factory: called with settings as keywords, returns an ASGI app."""
+
+CHECK_GROUP = "parsebank.check"
+"""Entry-point group of a function that takes names of parsers, tokenizers and policies beside
+settings, and refuses what the app would refuse, without building it."""
 
 
 def load_app(**settings: Any) -> Any:
@@ -32,7 +36,24 @@ def load_app(**settings: Any) -> Any:
             "no embedded service is installed (entry-point group parsebank.app is empty); "
             "run `pip install parsebank`"
         )
-    create = found[0].load()
+    return _called(found[0].load(), settings)
+
+
+def check_names(names: Mapping[str, Iterable[Any]], **settings: Any) -> None:
+    """Refuse names and settings that the app would refuse, before it is built.
+
+    Args:
+        names: ``parsers`` as pairs of a name and a language, ``tokenizers`` and ``policies``.
+        **settings: Settings, as of `load_app`.
+
+    Raises:
+        ParsebankError: The app's own error.
+    """
+    for check in entry_points(group=CHECK_GROUP):
+        _called(check.load(), {**settings, **names})
+
+
+def _called(function: Any, settings: Mapping[str, Any]) -> Any:
     # Only this process reaches the app, so keys and limits of a public service do not apply, and
     # its jobs need not give way to anybody's requests.
     own = {"keys_file": None, "rate_limit": None, "tokenizers_dir": "/", "job_nice": 0}
@@ -40,7 +61,9 @@ def load_app(**settings: Any) -> Any:
         own["log_level"] = "warning"  # standard error belongs to the program around it
     given = {name: value for name, value in settings.items() if value is not None}
     try:
-        return create(**{**own, **given})
+        return function(**{**own, **given})
+    except ParsebankError:
+        raise
     except ValueError as error:
         raise SpecError(f"the embedded service refuses these settings: {error}") from error
 

@@ -183,13 +183,14 @@ def backfill(
             "long_sentences": "split" if long_sentences else None,
         },
     )
+    plan.check()
     if report is not None:
         check_report(report)
     address = service_address(url, store)
     settings = engine_settings(engine, scheduler, address)
     with (
         own_jobs(shard, address) as own,
-        connect(url, store, **settings, **own) as client,
+        connect(url, store, plan.names, **settings, **own) as client,
         Watcher() as watcher,
     ):
         outcome = plan.forecast(client, watcher) if dry_run else plan.run(client, watcher)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -89,7 +90,12 @@ def service_address(url: str | None, store: str | None) -> str | None:
     return url or (None if store else os.environ.get("PARSEBANK_URL"))
 
 
-def connect(url: str | None, store: str | None, **settings: Any) -> Client:
+def connect(
+    url: str | None,
+    store: str | None,
+    names: Mapping[str, Iterable[Any]] = MappingProxyType({}),
+    **settings: Any,
+) -> Client:
     """A client of the service at ``url``, or of one in this process on ``store``.
 
     Without either, the address is that in ``PARSEBANK_URL``; without that too, the service runs
@@ -100,18 +106,39 @@ def connect(url: str | None, store: str | None, **settings: Any) -> Client:
     Args:
         url: Address of a running service.
         store: Folder of a store.
+        names: What requests will name, which a service in this process checks before it starts:
+            ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``.
         **settings: Further settings, for a service in this process.
 
     Raises:
         BadParameter: Both were given.
+        ParsebankError: A service in this process could not use any of the parsers, tokenizers or
+            policies, or not the store.
     """
-    from clients.client.calls import API_KEY
-    from clients.client.client import Client
-
     address = service_address(url, store)
     if address:
+        from clients.client.calls import API_KEY
+        from clients.client.client import Client
+
         return Client(address, api_key=os.environ.get(API_KEY))
+    from clients.client.embedded import check_names
+
     # A command that gave up while its model loads would load it anew the next time.
     if "PARSEBANK_REQUEST_DEADLINE_SECONDS" not in os.environ:
         settings.setdefault("request_deadline_seconds", LOADING_SECONDS)
+    check_names(names, store=store, **settings)
+    from clients.client.client import Client
+
     return Client.embedded(store, **settings)
+
+
+def one_parser(lang: str | None, parser: str | None, **further: str | None) -> dict[str, list[Any]]:
+    """What `connect` checks of a request with one parser; options that were not given are none.
+
+    Args:
+        lang: Its language.
+        parser: Its name.
+        **further: One of ``tokenizers`` or of ``policies``.
+    """
+    named = {kind: [name] for kind, name in further.items() if name is not None}
+    return {"parsers": [(parser, lang)], **named}

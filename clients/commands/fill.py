@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clients.commands.connect import StoreOption, UrlOption, connect
+from clients.commands.connect import StoreOption, UrlOption, connect, one_parser
 from clients.spelling import spelled
 
 
@@ -35,7 +35,8 @@ def fill(
     options: dict[str, Any] = {"lang": lang, "parser": parser}
     given = {name: value for name, value in options.items() if value}
     failed = False
-    with connect(url, store, job_workers=0, workers=1) as client:
+    names = one_parser(lang, parser)
+    with connect(url, store, names, job_workers=0, workers=1) as client:
         found = filled(client, sentences, **given)
         for number, (sentence, one) in enumerate(zip(sentences, found, strict=True), 1):
             if isinstance(one, ParsebankError):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
 
+from clients.client.calls import MatrixName
 from clients.files import open_file
 from syntax.errors import InvalidCharacterError, SpecError
+from syntax.lists import listed
+from syntax.registry import unknown_name
 
 
 def read_texts(text: str, *, lines: bool) -> list[str]:
@@ -50,6 +54,19 @@ def read_tokens(path: Path) -> dict[str, Any]:
     if True in labelled:
         given["token_labels"] = [[str(label) for _, label in sentence] for sentence in sentences]
     return given
+
+
+def matrix_names(given: Iterable[str] | None) -> list[str]:
+    """The matrices of a list such as ``distance,depth``.
+
+    Raises:
+        UnknownNameError: There is no such matrix.
+    """
+    names = listed(given)
+    for name in names:
+        if name not in get_args(MatrixName):
+            raise unknown_name("matrix", name, get_args(MatrixName))
+    return list(names)
 
 
 def _is_file(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Final, cast, get_args
 
 import typer
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 jobs = typer.Typer(help="List, show, watch, cancel and retry backfill jobs.", no_args_is_help=True)
 
+
+_STORE: Final = "./parsebank-data"
+"""Where a `backfill` without --url and --store keeps its jobs."""
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
 
@@ -41,8 +44,8 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
+    states = _states(state) or None
     with _client(url, store) as client:
-        states = _states(state) or None
         found = list(client.jobs(state=states, dataset=dataset, before=before, limit=limit))
     if as_json:
         return print_json([asdict(job) for job in found])
@@ -120,7 +123,7 @@ def watch(
 
 @contextmanager
 def _client(url: str | None, store: str | None, *, working: bool = False) -> Iterator[Client]:
-    """The running service, unless a store is named: jobs outlive the command that made them.
+    """The store that is named, or the running service, or the store of a `backfill` without either.
 
     Raises:
         SpecError: There is no such store.
@@ -132,7 +135,10 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
 
     if store and "://" not in store and not Path(store).expanduser().is_dir():
         raise SpecError(f"there is no store {store}; name the one that the backfill wrote to")
-    address = url or (None if store else os.environ.get("PARSEBANK_URL", URL))
+    address = url or (None if store else os.environ.get("PARSEBANK_URL"))
+    default = Path(os.environ.get("PARSEBANK_STORE", _STORE))
+    if not (address or store or (default.is_dir() and not _is_listening(URL))):
+        address = URL
     try:
         with connect(address, store, **({} if working else {"job_workers": 0})) as client:
             yield client
@@ -141,5 +147,18 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
             raise
         raise ServiceUnreachableError(
             f"{error.message}. A `parsebank backfill` without --url keeps its jobs in its store: "
-            "look there with --store (./parsebank-data, unless you named another)"
+            f"look there with --store ({_STORE}, unless you named another)"
         ) from error
+
+
+def _is_listening(url: str) -> bool:
+    """Whether anything answers at the address."""
+    import socket
+    from urllib.parse import urlsplit
+
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname, place.port), timeout=1).close()
+    except OSError:
+        return False
+    return True

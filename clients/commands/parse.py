@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clients.commands.connect import StoreOption, UrlOption, connect
+from clients.commands.connect import StoreOption, UrlOption, connect, one_parser
 from clients.spelling import spelled
+from syntax.examples import TOKEN_MODES, ParseMode
 
 if TYPE_CHECKING:
     from clients.client.client import Client
@@ -37,7 +38,7 @@ def parse(
         str | None, typer.Option(help="Name of a parser. Default: the language's.")
     ] = None,
     mode: Annotated[
-        str | None,
+        ParseMode | None,
         typer.Option(
             help="`raw` or `sentence`. For tokens: `pretokenized` (the tokens are the words), "
             "`tokens_mwt` (the parser splits multiword tokens) or `retokenize` (the parser finds "
@@ -82,12 +83,10 @@ def parse(
 
     Exits with 1 if a text could not be parsed; the other texts are shown.
     """
-    from clients.commands.inputs import read_texts, read_tokens
-    from syntax.examples import TOKEN_MODES
-    from syntax.lists import listed
+    from clients.commands.inputs import matrix_names, read_texts, read_tokens
 
     options: dict[str, Any] = {"lang": lang, "parser": parser, "mode": mode}
-    options |= {"tokenizer": tokenizer, "policy": policy, "matrices": list(listed(matrices))}
+    options |= {"tokenizer": tokenizer, "policy": policy, "matrices": matrix_names(matrices)}
     options["long_sentences"] = "split" if long_sentences else None
     if tokens_file is not None:
         if text != "-" or tokens or lines:
@@ -99,7 +98,8 @@ def parse(
         options["texts"] = read_texts(text, lines=lines)
     given = {name: value for name, value in options.items() if value}
     # No backfill runs here, and one text needs one worker.
-    with connect(url, store, job_workers=0, workers=1) as client:
+    names = one_parser(lang, parser, tokenizers=tokenizer, policies=policy)
+    with connect(url, store, names, job_workers=0, workers=1) as client:
         if form is Format.ndjson:
             _stream(client, given)
         else:

@@ -31,7 +31,8 @@ def wanted_parts(
         langs: The same of languages.
 
     Raises:
-        SpecError: The files do not tell the split or language that `ALL` stands for.
+        SpecError: The files do not tell the split or language that `ALL` stands for, or one file is
+            asked for in several.
     """
     found = [
         part
@@ -39,7 +40,26 @@ def wanted_parts(
         for lang in listed(langs)
         for part in _parts(reader, path, split, lang)
     ]
-    return list(dict.fromkeys(found))
+    wanted = list(dict.fromkeys(found))
+    _check_shared(reader, path, wanted)
+    return wanted
+
+
+def _check_shared(reader: Benchmark, path: Path | None, wanted: list[tuple[str, str]]) -> None:
+    """Refuse several languages of a file that names none: each text would be parsed in each."""
+    from clients.benchmarks import ANY
+
+    langs = list(dict.fromkeys(lang for _, lang in wanted))
+    if len(langs) < 2 or path is None or not path.exists():
+        return
+    if any(part.lang == ANY for part in reader.parts(path)):
+        first, second, *_ = langs
+        raise SpecError(
+            f"{path} does not say in which language it is, so that each of its texts would be "
+            f"parsed in {' and in '.join(langs)}; name one. Where columns of a table differ in "
+            f"language, backfill those of {first} with `lang={first}`, then those of {second} with "
+            f"`lang={second}`, under the same names of fields, and cross the two"
+        )
 
 
 def _parts(reader: Benchmark, path: Path | None, split: str, lang: str) -> list[tuple[str, str]]:

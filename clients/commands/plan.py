@@ -22,7 +22,7 @@ from syntax.errors import (
     SpecError,
     UnknownNameError,
 )
-from syntax.examples import Example
+from syntax.examples import Example, Rejection
 from syntax.lists import ParserChoice
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Outcome:
 
     Attributes:
         unlabelled: Number of examples that lack a label, by part.
+        rejected: The first message of each reason for which the reader rejected records, by part.
         cut: Number of examples that were cut to `max_pieces`, by part.
     """
 
@@ -79,6 +80,7 @@ class Outcome:
     forecasts: list[Forecast] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     unlabelled: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, dict[str, str]] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
@@ -110,6 +112,7 @@ class Outcome:
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
             "unlabelled": self.unlabelled,
+            "rejected": self.rejected,
             "cut": self.cut,
             "failures": [
                 {**asdict(each.planned), "error_type": each.error_type, "message": each.message}
@@ -146,6 +149,34 @@ class BackfillPlan:
     max_pieces: int | None = None
     shard: Shard | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse what no service is needed to refuse: a mode, or a plan without a readable part.
+
+        Raises:
+            SpecError: The reader has no such mode, or the files lack a column.
+            UnknownNameError: None of the parts is there.
+        """
+        self.reader.mode(self.mode)
+        failures = []
+        for split, lang in self.parts:
+            try:
+                self.reader.check_part(split, lang, self.path)
+            except _FAULTS_OF_ONE as error:
+                failures.append(error)
+        if failures and len(failures) == len(self.parts):
+            raise failures[0]
+
+    @property
+    def names(self) -> dict[str, list[Any]]:
+        """What the service has to know; see `clients.commands.connect.connect`."""
+        choice = ParserChoice.read(self.options.get("parser"))
+        langs = dict.fromkeys(lang for _, lang in self.parts)
+        parsed = self.reader.mode(self.mode) != "gold"
+        return {
+            "parsers": [(choice.of(lang), lang) for lang in langs] if parsed else [],
+            "tokenizers": [name for name in self.tokenizers if name is not None],
+        }
 
     def run(self, client: Client, watcher: Watcher) -> Outcome:
         """Send everything, and wait for the jobs; they run while later parts are sent."""
@@ -248,9 +279,11 @@ def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> A
 
 
 def _noting(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
-    """The items of a part; counts the unlabelled ones."""
+    """The items of a part; counts the unlabelled ones, and notes why records are rejected."""
     unlabelled = 0
     for item in items:
+        if isinstance(item, Rejection):
+            outcome.rejected.setdefault(part, {}).setdefault(item.reason, item.message)
         if isinstance(item, Example) and None in item.labels.values():
             unlabelled += 1
             outcome.unlabelled[part] = unlabelled

@@ -42,6 +42,11 @@ def _notes(outcome: Outcome) -> list[str]:
     unlabelled, cut = outcome.unlabelled.items(), outcome.cut.items()
     return [
         *(f"{part}: {count:,} examples without label" for part, count in unlabelled),
+        *(
+            f"{part}: dropped: {reason}, first: {message}"
+            for part, found in outcome.rejected.items()
+            for reason, message in found.items()
+        ),
         *(f"{part}: {count:,} examples cut to --max-pieces" for part, count in cut),
         *(f"{part}: no example can be used, all are dropped" for part in outcome.unusable),
         *_unsent(outcome),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from clients.commands.connect import StoreOption, UrlOption, connect
+from clients.commands.connect import StoreOption, UrlOption, connect, one_parser
 
 if TYPE_CHECKING:
     from clients.client.results import ParsedItem
@@ -88,11 +88,15 @@ def show(
         raise typer.BadParameter("--sent-id selects sentences of --conllu")
     form = asked_form or _form_of(output)
     asked = {"lang": lang, "parser": parser, "tokenizer": tokenizer, "matrices": matrices}
-    options = {name: value for name, value in asked.items() if value}
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value}
     if options and text is None:
         raise typer.BadParameter(f"--{next(iter(options))} is for a TEXT, which is parsed")
     if form is Format.terminal and (tokenizer or matrices):
         raise typer.BadParameter("--tokenizer and --matrices need --format svg or html")
+    if matrices:
+        from clients.commands.inputs import matrix_names
+
+        options["matrices"] = matrix_names(matrices)
     if conllu is not None:
         content = _drawn_file(conllu, sent_id or [], form, layout)
     else:
@@ -119,12 +123,11 @@ def _item(
 ) -> ParsedItem:
     """The text parsed, or the stored parse of the key."""
     from clients.commands.inputs import read_texts
-    from syntax.lists import listed
 
-    if "matrices" in options:
-        options = {**options, "matrices": list(listed(options["matrices"]))}
+    lang, parser, tokenizer = (options.get(name) for name in ("lang", "parser", "tokenizer"))
+    names = {} if text is None else one_parser(lang, parser, tokenizers=tokenizer)
     # No backfill runs here, and one text needs one worker.
-    with connect(url, store, job_workers=0, workers=1) as client:
+    with connect(url, store, names, job_workers=0, workers=1) as client:
         if key is not None:
             result = client.stored_parse(key)
         else:

@@ -11,7 +11,6 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from featurestore.sql.remote import RemoteFiles
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.encode.examples import LARGEST_MATRIX
@@ -125,6 +124,8 @@ class TableRelations:
             same = not table.layout.partition_by and format_of(handle) >= table.layout.format
             found = self._local(table, paths, same)
         else:  # through Arrow, which reads object stores without an extension of DuckDB
+            from featurestore.sql.remote import RemoteFiles
+
             remote = RemoteFiles.of(arrow_dataset(table.location, paths, table.layout.schema))
             found = self._connection.from_arrow(remote)
         found = _shown(table, found)

@@ -99,13 +99,18 @@ def read_format(location: Location) -> int | None:
         StoreFormatError: A newer release wrote it, or the marker is not ours.
         StoreError: The marker cannot be read.
     """
+    if location.is_local and Path(location.uri).is_file():
+        raise StoreFormatError(f"{location.uri} is a file; a store is a folder, so name another")
     content = location.read(MARKER)
     if content is None:
         return None
     try:
         version = parse_json(content)["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreFormatError(f"{location.uri}/{MARKER} is not ours: {error!r}") from error
+        raise StoreFormatError(
+            f"{location.uri}/{MARKER} is damaged, or another program's: it is not JSON with a "
+            f'format; if the folder is a store, write {{"format": {FORMAT}}} into it'
+        ) from error
     if not isinstance(version, int) or version > FORMAT:
         raise StoreFormatError(
             f"{location.uri} has format {version}; this release reads up to {FORMAT}: "

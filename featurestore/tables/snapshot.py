@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as pa_dataset
 from deltalake import DeltaTable
 
 from featurestore.tables.files import DamagedFileError
 from featurestore.tables.location import Location
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pa_dataset
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
             },
             written=action["modification_time"],
         )
-        for action in pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+        for action in _rows(handle.get_add_actions(flatten=True))
     ]
     return tuple(sorted(files, key=lambda file: file.path))
 
@@ -101,6 +104,12 @@ def changed_files(location: Location, files: Iterable[DataFile]) -> list[str]:
     return [path for info, path in zip(found, sizes, strict=True) if info.size != sizes[path]]
 
 
+def _rows(actions: Any) -> list[dict[str, Any]]:
+    # `pa.table` would import pandas, where that is installed, to see if it is a data frame.
+    rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(actions).read_all().to_pylist()
+    return rows
+
+
 def arrow_dataset(
     location: Location, files: Sequence[DataFile], schema: pa.Schema
 ) -> pa_dataset.Dataset:
@@ -114,6 +123,8 @@ def arrow_dataset(
         files: Its files; partition columns have the type string.
         schema: All columns.
     """
+    import pyarrow.dataset as pa_dataset  # imports pandas, where that is installed
+
     names = sorted({name for file in files for name in file.partition})
     parts = pa.schema([(name, pa.string()) for name in names])
     return pa_dataset.dataset(

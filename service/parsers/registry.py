@@ -15,7 +15,7 @@ from typing import Final
 from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
-from service.parsers.languages import language_code
+from service.parsers.languages import language_code, language_of
 from service.parsers.own.backend import OWN
 from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
@@ -218,9 +218,11 @@ def _for_language(index: _Index, lang: str, preferred: Mapping[str, str]) -> Mod
         return _by_name(index, choice, {})
     if code not in index.codes:
         known = sorted({known for model in index.models for known in model.langs})
+        named = language_of(lang.replace(" ", "_"))
+        hint = f" Did you mean {named!r}?" if named else ""
         raise UnknownLanguageError(
-            f"no parser serves the language {lang!r}, only {', '.join(known) or 'none'}; "
-            f"`parsebank models list --remote --lang {lang}` shows what can be pulled",
+            f"no parser serves the language {lang!r}, only {', '.join(known) or 'none'}.{hint} "
+            f"`parsebank models list --remote --lang {named or lang}` shows what can be pulled",
             name=lang,
             known=known,
         )

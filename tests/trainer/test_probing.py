@@ -25,7 +25,7 @@ from tests.trainer.conftest import random_forest
 from trainer.options import FrozenOptions
 from trainer.probing import structure
 from trainer.probing.classifier import Vectors, fit
-from trainer.probing.curve import DEV, SPLITS, TEST, TRAIN, curve
+from trainer.probing.curve import curve
 from trainer.probing.items import (
     MASK,
     class_shares,
@@ -34,7 +34,15 @@ from trainer.probing.items import (
     items_of,
     mask_features,
 )
-from trainer.probing.options import ClassifierOptions, ProbeOptions, StructureOptions
+from trainer.probing.options import (
+    DEV,
+    SPLITS,
+    TEST,
+    TRAIN,
+    ClassifierOptions,
+    ProbeOptions,
+    StructureOptions,
+)
 from trainer.probing.states import Encoded, StockLayers, encode, pooled
 from trainer.reproduction.rows.probing import findings
 from trainer.systems.frozen.states import with_states

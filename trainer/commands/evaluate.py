@@ -64,11 +64,14 @@ def evaluate(
         raise SpecError("pairs of languages have no distance from one source; leave one option out")
     from trainer import api
     from trainer.seeds import runs_of
+    from trainer.stored import check_part
 
-    quiet_transformers()
     score = api.evaluate_crossed if crossed else api.evaluate
     folders, found = runs_of(run).values(), []
     with open_there(store) as opened:
+        for folder in folders:
+            check_part(opened, folder, split, lang, dataset)
+        quiet_transformers()
         for folder in folders:
             scored: Any = score(
                 *(folder, opened, split, lang or ()),

@@ -17,6 +17,9 @@ def export_parser(
 ) -> None:
     """Write a trained parser as files that `parsebank models add` takes, here or elsewhere."""
     require_training()
+    from trainer.results import read_result
+
+    read_result(run)
     from trainer.evaluation import parser_export
 
     quiet_transformers()

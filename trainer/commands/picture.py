@@ -21,7 +21,10 @@ def picture(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     example_id: Annotated[str, typer.Argument(help="Id of a stored example.")],
     store: Where = DEFAULT_STORE,
-    split: Annotated[str, typer.Option(help="Split of the example.")] = "test",
+    split: Annotated[
+        str | None,
+        typer.Option(help="Split of the example. Default: the run's dev, usually `dev`."),
+    ] = None,
     lang: Annotated[
         str | None, typer.Option(help="Language of the example. Default: the training language.")
     ] = None,
@@ -53,16 +56,21 @@ def picture(
     """Draw attention and matrices of a stored example."""
     require_training()
     from syntax.lists import listed
-    from trainer.evaluation.inspection import inspect_example
     from trainer.evaluation.pictures import check_picture, draw_panels
-    from trainer.evaluation.trained import load_run, open_languages
-    from trainer.nn.stock import ATTENTION
+    from trainer.results import recipe_of
+    from trainer.stored import check_part
 
+    split = split or recipe_of(run).data.dev_split
     name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)
     path = output or run / f"picture-{split}-{name}.svg"
     check_picture(path)
-    quiet_transformers()
     with open_there(store) as opened:
+        check_part(opened, run, split, lang)
+        from trainer.evaluation.inspection import inspect_example
+        from trainer.evaluation.trained import load_run, open_languages
+        from trainer.nn.stock import ATTENTION
+
+        quiet_transformers()
         here = load_run(run, ATTENTION["eager"]).on(opened, parser=parser)
         asked = one_language(lang) if lang else next(iter(here.requirements.parsers))
         (source,) = open_languages(opened, here, split, [asked], any_parser=any_parser).values()

@@ -92,9 +92,10 @@ def predict(
 
     _check_options(texts, file, url, split, dataset, submission)
     require_training()
+    chosen = one_language(lang) if lang else None
+    _check_run(run, file, store, split, chosen, dataset)
     quiet_transformers()
     trained = api.load_run(run)
-    chosen = one_language(lang) if lang else None
     options: dict[str, Any] = {"parser": parser, "any_parser": any_parser}
     if split is None:
         examples = _examples(texts or [], file, trained)
@@ -131,6 +132,30 @@ def _check_options(
         raise SpecError("--split reads stored examples; leave out texts, --file and --url")
     if split is None and (dataset or submission):
         raise SpecError("--dataset and --submission are about stored examples; give --split")
+    if split is None and bool(texts) == bool(file):
+        raise SpecError("give texts or --file, one of the two")
+
+
+def _check_run(
+    run: Path,
+    file: Path | None,
+    store: str | None,
+    split: str | None,
+    lang: str | None,
+    dataset: str | None,
+) -> None:
+    """Look for the run and for the examples, before a model is loaded."""
+    from clients.files import open_file
+    from featurestore.commands import open_there
+    from trainer.results import FinishedRun
+    from trainer.stored import check_part
+
+    FinishedRun.read(run)
+    if file is not None and str(file) != "-":
+        open_file(file).close()
+    if split is not None:
+        with open_there(store or DEFAULT_STORE) as opened:
+            check_part(opened, run, split, lang, dataset)
 
 
 def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawExample]:
@@ -139,8 +164,6 @@ def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawE
     from trainer.evaluation.predict import examples_of_lines, examples_of_texts, given_labels
 
     fields, given = run.requirements.fields, given_labels(run)
-    if bool(texts) == bool(file):
-        raise SpecError("give texts or --file, one of the two")
     if file is None and given:
         names = ", ".join(label.name for label in given)
         raise SpecError(f"an example comes with its {names}; give examples with --file")

@@ -84,9 +84,14 @@ def probe(
     require_training()
     from syntax.lists import listed
     from trainer.evaluation.pictures import check_picture, draw_curves
-    from trainer.probing.options import ClassifierOptions, ProbeOptions, StructureOptions
-    from trainer.probing.run import ProbedData
-    from trainer.probing.run import probe as probed
+    from trainer.probing.options import (
+        ClassifierOptions,
+        ProbedData,
+        ProbeOptions,
+        StructureOptions,
+        check_tasks,
+    )
+    from trainer.results import RESULT, recipe_of
 
     if picture is not None:
         check_picture(picture)
@@ -112,12 +117,18 @@ def probe(
     data = ProbedData(
         dataset, one_language(lang), tokenizer, read, (first, second, third), examples
     )
-    quiet_transformers()
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
     with open_there(store) as opened:
+        is_run = (Path(encoder) / RESULT).exists()
+        read_by = tokenizer or (recipe_of(Path(encoder)).data.tokenizer if is_run else None)
+        for name in named:
+            check_tasks(listed(task), data.open(opened, name, read_by))
+        from trainer.probing.run import probe as probed
+
+        quiet_transformers()
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
         content = probed(encoder, opened, data, listed(task), options, output)
     if picture is not None:
         draw_curves(content["tasks"], encoder, picture)

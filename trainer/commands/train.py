@@ -124,7 +124,6 @@ def _run(
 
     from trainer import api
 
-    quiet_transformers()
     console = Console(markup=False, emoji=False)
     observers = partial(_observers, console=console, wandb=wandb)
     if len(seeds) < 2:
@@ -147,6 +146,7 @@ def _observers(
     recipe: Recipe, output: Path, *, console: Console, wandb: bool
 ) -> Iterator[list[Observer]]:
     """Observers of a run; none in processes other than the first."""
+    quiet_transformers()
     from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
 
     if not is_first_process():

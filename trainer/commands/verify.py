@@ -36,11 +36,15 @@ def verify(
     require_training()
     from dataclasses import asdict
 
-    from trainer.evaluation.verifier import Weights, verify_run
     from trainer.results import write_json
+    from trainer.stored import check_part
 
-    quiet_transformers()
     with open_there(store) as opened:
+        for folder, name in ((run, split), (run, tune_on), (verifier, split)):
+            check_part(opened, folder, name, lang if name == split else None)
+        from trainer.evaluation.verifier import Weights, verify_run
+
+        quiet_transformers()
         found = verify_run(
             run,
             verifier,

@@ -25,7 +25,8 @@ from trainer.evaluation.trained import TrainedRun, load_run
 from trainer.nn.parser import BiaffineParser, Words
 from trainer.nn.stock import positions_of
 from trainer.results import read_result
-from trainer.tasks.dependency import DependencyHead, DependencyOptions
+from trainer.tasks import DependencyOptions
+from trainer.tasks.dependency import DependencyHead
 
 FORMAT: Final = 1
 _TOLERANCE: Final = 1e-4

@@ -85,9 +85,8 @@ def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawEx
         SpecError: The number of texts is not a multiple of the number of fields.
     """
     if not texts or not fields or len(texts) % len(fields):
-        raise SpecError(
-            f"{len(texts)} texts came, and an example has {len(fields)}: {', '.join(fields)}"
-        )
+        came = "1 text" if len(texts) == 1 else f"{len(texts)} texts"
+        raise SpecError(f"{came} came, and an example has {len(fields)}: {', '.join(fields)}")
     rest = iter(texts)
     groups = iter(lambda: tuple(islice(rest, len(fields))), ())
     return [RawExample(str(at), group) for at, group in enumerate(groups)]

@@ -1,8 +1,8 @@
 """What a run is told: its sections, each a frozen dataclass that serialises.
 
 Nothing here imports torch, so that recipes can be listed and described at once. The options of
-systems, tasks and objectives stand beside their code, which imports from the modules here what all
-options share; those of tasks need torch. So the names below are imported when they are first used.
+systems, tasks and objectives stand beside their code, and import from the modules here what all
+options share. So the names below are imported when they are first used.
 """
 
 from __future__ import annotations

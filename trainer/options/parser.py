@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -10,6 +11,7 @@ from trainer.options.checks import check_positive, check_range
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+    from trainer.options.data import DataOptions
 
 Trees: TypeAlias = Literal["gold", "all"]
 """Which trees count: ``gold`` ones alone, or those that parsers made, too."""
@@ -174,3 +176,23 @@ def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str,
             "such as one of `parsebank models train udpipe --recipe full`"
         )
     return values
+
+
+def cut_trees(dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
+    """A warning of texts from which no tree is learned, as something of them is cut."""
+    special = dataset.special_tokens.count(len(dataset.card.fields))
+    longer = int((dataset.rows.pieces + special > data.max_length).sum())
+    if longer and not data.splits:
+        yield (
+            f"{longer} of {len(dataset)} examples are longer than data.max_length="
+            f"{data.max_length}; no tree is learned of a sentence of which something is cut"
+        )
+
+
+def universal(relation: str | None) -> str:
+    """A relation without its subtype.
+
+    >>> universal("nsubj:pass")
+    'nsubj'
+    """
+    return (relation or "_").partition(":")[0]

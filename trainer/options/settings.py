@@ -11,11 +11,12 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from syntax.errors import SpecError, UnknownNameError
+from syntax.errors import ParsebankError, SpecError, UnknownNameError
 from syntax.lists import listed
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
 from trainer.objectives import OBJECTIVES
+from trainer.options.checks import raise_all
 from trainer.options.data import DataOptions
 from trainer.options.model import ModelOptions
 from trainer.options.objective import ObjectiveOptions
@@ -45,7 +46,7 @@ def options_of(base: type[Any], name: str) -> type[Any]:
         name: The name.
     """
     if base is TaskOptions:
-        from trainer.tasks import TASKS  # imports torch
+        from trainer.tasks import TASKS
 
         return TASKS[name].options
     return SYSTEMS[name].options if base is ModelOptions else OBJECTIVES[name].options
@@ -86,18 +87,31 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     keep their values. Objectives that read syntax states go with a model that has none.
 
     Raises:
-        SpecError: A setting has no ``=``, or its value does not fit the option.
+        SpecError: A setting has no ``=``, or its value does not fit the option; or several are
+            wrong, which it lists.
         UnknownNameError: No such option.
     """
+    faults: list[ParsebankError] = []
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
-        key = _dotted(recipe, key.strip())
-        recipe = _with_shared(_changed(recipe, key, key, _parsed(text.strip())), key)
-        if key == "model.name" and not recipe.model.has_syntax_states:
-            kept = tuple(one for one in recipe.objectives if not one.reads_syntax_states())
-            recipe = replace(recipe, objectives=kept)
+        try:
+            recipe = _with_setting(recipe, setting)
+        except ParsebankError as error:
+            faults.append(error)
+            if setting.partition("=")[0].strip().endswith(".name"):
+                break  # which options there are depends on the name
+    raise_all(faults)
+    return recipe
+
+
+def _with_setting(recipe: Recipe, setting: str) -> Recipe:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise SpecError(f"the setting {setting!r} has no '='; give `key=value`")
+    key = _dotted(recipe, key.strip())
+    recipe = _with_shared(_changed(recipe, key, key, _parsed(text.strip())), key)
+    if key == "model.name" and not recipe.model.has_syntax_states:
+        kept = tuple(one for one in recipe.objectives if not one.reads_syntax_states())
+        recipe = replace(recipe, objectives=kept)
     return recipe
 
 

@@ -19,17 +19,11 @@ from trainer.metrics.significance import difference
 from trainer.probing import classifier, structure
 from trainer.probing.classifier import Vectors
 from trainer.probing.items import MASK, Items, class_shares, control_gold, features, items_of
-from trainer.probing.options import ProbeOptions
+from trainer.probing.options import DEV, STRUCTURE, TEST, TRAIN, ProbeOptions
 from trainer.probing.states import Encoded
 
 _LOG: Final = logging.getLogger(__name__)
 
-STRUCTURE: Final[Mapping[str, structure.Target]] = {"distance": "distance", "depth": "depth"}
-
-TRAIN: Final = "train"
-DEV: Final = "dev"
-TEST: Final = "test"
-SPLITS: Final = (TRAIN, DEV, TEST)
 
 Shares = NDArray[np.float64]
 """What each example adds: items right, and how many there are. *Shape:* (N, 2)."""

@@ -13,18 +13,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.errors import SpecError
-from syntax.registry import unknown_name
 from syntax.trees.ud import DEPREL, UPOS
+from trainer.probing.options import OF_WORDS, probed_label
 from trainer.probing.states import Encoded
 from trainer.tasks.classes import class_ids
-
-OF_WORDS: Final = {
-    "upos": "UPOS of a word",
-    "deprel": "relation of a word, from its state alone",
-    "arc": "relation of a word, from its state and that of its head",
-}
-"""Edge probes (Tenney et al. 2019): what is asked of the state of a word, or of a pair."""
 
 MASK: Final = "mask"
 """In the place of a layer: no states, but what SG-Net's mask says."""
@@ -85,15 +77,11 @@ def items_of(task: str, encoded: Encoded) -> Items:
 
 
 def _of_examples(name: str, encoded: Encoded) -> Items:
-    labels = {label.name: label for label in encoded.dataset.labels}
-    if name not in labels:
-        raise unknown_name("probe", name, {*labels, *OF_WORDS, "distance", "depth"})
-    if labels[name].kind != "class":
-        raise SpecError(f"the label {name!r} is of kind {labels[name].kind!r}; a probe needs class")
-    gold = class_ids(encoded.dataset, labels[name])
+    label = probed_label(name, encoded.dataset.labels)
+    gold = class_ids(encoded.dataset, label)
     asked = np.flatnonzero(gold >= 0)
     unlabelled = len(gold) - len(asked)
-    return Items(asked[:, None], gold[asked], asked, False, labels[name].names, unlabelled)
+    return Items(asked[:, None], gold[asked], asked, False, label.names, unlabelled)
 
 
 def features(encoded: Encoded, layer: int | str, items: Items) -> NDArray[np.float32]:

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
 
 from syntax.errors import SpecError
+from syntax.examples import LabelSpec
+from syntax.lists import ParserChoice
+from syntax.registry import unknown_name
 from trainer.options.checks import check_positive, check_range, check_share
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+
+Target = Literal["distance", "depth"]
+
+TRAIN: Final = "train"
+DEV: Final = "dev"
+TEST: Final = "test"
+SPLITS: Final = (TRAIN, DEV, TEST)
+
+STRUCTURE: Final[Mapping[str, Target]] = {"distance": "distance", "depth": "depth"}
+
+OF_WORDS: Final = {
+    "upos": "UPOS of a word",
+    "deprel": "relation of a word, from its state alone",
+    "arc": "relation of a word, from its state and that of its head",
+}
+"""Edge probes (Tenney et al. 2019): what is asked of the state of a word, or of a pair."""
 
 Pool = Literal["cls", "mean", "max"]
 """The vector of a text: the state of its first special token, or mean or maximum of its pieces."""
@@ -103,3 +128,65 @@ class ProbeOptions:
     def to_json(self) -> dict[str, Any]:
         """Every option by name."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedData:
+    """Which stored examples are read.
+
+    Attributes:
+        dataset: Name of the dataset.
+        lang: Its language.
+        tokenizer: Name or fingerprint; needed where the store has several and the encoder is no
+            run.
+        parser: Whose trees are read, where several parsers' are stored.
+        splits: To train on, to choose on, and to score on.
+        examples: Most examples of each split, drawn once; all when left out.
+    """
+
+    dataset: str
+    lang: str
+    tokenizer: str | None = None
+    parser: str | None = None
+    splits: tuple[str, str, str] = SPLITS
+    examples: int | None = None
+
+    def open(self, store: FeatureStore, split: str, tokenizer: str | None) -> FeatureDataset:
+        """One split.
+
+        Raises:
+            SpecError: It is empty.
+        """
+        parser = str(ParserChoice.read(self.parser)) or None
+        found = store.dataset(
+            self.dataset, tokenizer=tokenizer, split=split, lang=self.lang, parser=parser
+        )
+        if not len(found):
+            raise SpecError(f"{self.dataset} has no examples in {split}/{self.lang}")
+        if self.examples is None or len(found) <= self.examples:
+            return found
+        chosen = np.zeros(len(found), bool)
+        chosen[np.random.default_rng(0).permutation(len(found))[: self.examples]] = True
+        return found.selected(found.rows.select(chosen), found.reader)
+
+
+def check_tasks(tasks: Iterable[str], dataset: FeatureDataset) -> None:
+    """Refuse a task that is neither a probe of words nor a class label of the dataset.
+
+    Raises:
+        UnknownNameError: The dataset has no such label.
+        SpecError: The label is not one of classes.
+    """
+    for name in tasks:
+        if name not in OF_WORDS and name not in STRUCTURE:
+            probed_label(name, dataset.labels)
+
+
+def probed_label(name: str, labels: Iterable[LabelSpec]) -> LabelSpec:
+    """The label column that a probe is asked for; errors as of `check_tasks`."""
+    known = {label.name: label for label in labels}
+    if name not in known:
+        raise unknown_name("probe", name, {*known, *OF_WORDS, *STRUCTURE})
+    if known[name].kind != "class":
+        raise SpecError(f"the label {name!r} is of kind {known[name].kind!r}; a probe needs class")
+    return known[name]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from syntax.errors import SpecError
-from syntax.lists import ParserChoice
 from syntax.strict_json import parse_json, strict_json
 from trainer.evaluation.trained import load_run
 from trainer.nn.stock import BUNDLED
-from trainer.probing.curve import SPLITS, curve
-from trainer.probing.options import ProbeOptions
+from trainer.probing.curve import curve
+from trainer.probing.options import SPLITS, ProbedData, ProbeOptions
 from trainer.probing.states import Encoded, LayeredEncoder, RunLayers, StockLayers, encode
 from trainer.results import RESULT, read_json, write_json
 from trainer.systems.frozen.options import FrozenOptions
@@ -25,46 +20,6 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ProbedData:
-    """Which stored examples are read.
-
-    Attributes:
-        dataset: Name of the dataset.
-        lang: Its language.
-        tokenizer: Name or fingerprint; needed where the store has several and the encoder is no
-            run.
-        parser: Whose trees are read, where several parsers' are stored.
-        splits: To train on, to choose on, and to score on.
-        examples: Most examples of each split, drawn once; all when left out.
-    """
-
-    dataset: str
-    lang: str
-    tokenizer: str | None = None
-    parser: str | None = None
-    splits: tuple[str, str, str] = SPLITS
-    examples: int | None = None
-
-    def open(self, store: FeatureStore, split: str, tokenizer: str | None) -> FeatureDataset:
-        """One split.
-
-        Raises:
-            SpecError: It is empty.
-        """
-        parser = str(ParserChoice.read(self.parser)) or None
-        found = store.dataset(
-            self.dataset, tokenizer=tokenizer, split=split, lang=self.lang, parser=parser
-        )
-        if not len(found):
-            raise SpecError(f"{self.dataset} has no examples in {split}/{self.lang}")
-        if self.examples is None or len(found) <= self.examples:
-            return found
-        chosen = np.zeros(len(found), bool)
-        chosen[np.random.default_rng(0).permutation(len(found))[: self.examples]] = True
-        return found.selected(found.rows.select(chosen), found.reader)
 
 
 def probe(

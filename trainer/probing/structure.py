@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,11 +20,10 @@ from syntax.matrices import tree_depth, tree_distance
 from syntax.trees.ud import upos_id
 from trainer.batch import SyntaxBatch
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.probing.options import StructureOptions
+from trainer.probing.options import StructureOptions, Target
 from trainer.probing.states import Encoded
-from trainer.tasks.structural_probe import ProbeScorer, StructuralProbeOptions
-
-Target = Literal["distance", "depth"]
+from trainer.tasks import StructuralProbeOptions
+from trainer.tasks.structural_probe import ProbeScorer
 
 Shares = NDArray[np.float64]
 """What each example adds: edges or roots found, and how many there are. *Shape:* (N, 2)."""

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
-from scipy import stats
-
 from syntax.errors import SpecError
 from syntax.registry import Registry
 
@@ -74,6 +72,8 @@ class Figure:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Of the mean, 95 %, by Student's t over seeds; None of one seed."""
+        from scipy import stats  # takes a fifth of a second to import
+
         if self.deviation is None:
             return None
         count = len(self.values)

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from syntax.examples import LabelSpec
-from syntax.registry import Registry
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -146,27 +144,3 @@ class Head(nn.Module):
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
         """Finish a new model, which is not loaded from a folder: called once, before training."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskEntry:
-    """The parts of a registered task.
-
-    Attributes:
-        options: Their default ``name`` is the name of the task.
-        task: Targets and scorer.
-        head: The torch module.
-        auto_class: Name of the auto class of transformers that loads models of this task, such as
-            ``AutoModelForTokenClassification``; ``AutoModel`` alone loads them when left out.
-        switches: Where papers and their released code differ.
-    """
-
-    options: type[TaskOptions]
-    task: type[Task]
-    head: type[Head]
-    auto_class: str | None = None
-    switches: tuple[Switch, ...] = ()
-
-
-TASKS: Registry[TaskEntry] = Registry("task")
-"""Every task by name. To add one, write its module, and import it in `trainer.tasks`."""

@@ -9,8 +9,7 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
@@ -27,8 +25,9 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import is_causal
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.mlm import PIECES, MlmScorer
+from trainer.tasks.next_pieces import NEXT_ARRAYS, POSITIONS, TARGETS, NextPieces
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -36,47 +35,6 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 256
 """Sequences that the baseline reads at once."""
-
-POSITIONS: Final = "next_positions"
-TARGETS: Final = "next_targets"
-NEXT_ARRAYS: Final = (POSITIONS, TARGETS)
-"""What a batch carries for the loss."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextPieces:
-    """The pieces that positions predict; a `syntax.contrast.Sampler` that draws nothing."""
-
-    def sample(
-        self,
-        batch: Mapping[str, NDArray[Any]],
-        keys: Sequence[str],  # noqa: ARG002
-        seed: int,  # noqa: ARG002
-        epoch: int,  # noqa: ARG002
-    ) -> dict[str, NDArray[Any]]:
-        """Which positions predict a piece, and which piece; see `syntax.contrast.Sampler`.
-
-        Returns:
-            * ``next_positions``: int64 (M,), b * L + l of each position before a real one
-            * ``next_targets``: int64 (M,), the id after it
-        """
-        ids_BL, real_BL = batch["input_ids"], batch["attention_mask"].astype(bool)
-        before_BL = np.zeros_like(real_BL)
-        before_BL[:, :-1] = real_BL[:, 1:]
-        positions_M = np.flatnonzero(before_BL)
-        targets_M = ids_BL.reshape(-1)[positions_M + 1].astype(np.int64)
-        return {POSITIONS: positions_M, TARGETS: targets_M}
-
-
-@dataclass(frozen=True, slots=True)
-class ClmOptions(TaskOptions):
-    """Each piece is to be told from those before it; no label column is read."""
-
-    name: str = "clm.v1"
-
-    def samplers(self, special: SpecialTokens) -> tuple[NextPieces, ...]:  # noqa: ARG002
-        """The pieces to predict."""
-        return (NextPieces(),)
 
 
 class Clm:
@@ -166,6 +124,3 @@ def _counts(data: FeatureDataset) -> NDArray[np.int64]:
         targets_M = NextPieces().sample(arrays, (), 0, 0)[TARGETS]
         counts += np.bincount(targets_M, minlength=len(counts))
     return counts
-
-
-TASKS.add("clm.v1", TaskEntry(ClmOptions, Clm, ClmHead))

@@ -6,8 +6,7 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from syntax.examples import LabelSpec
 from syntax.trees.mst import are_root, best_relations, sentence_heads
 from syntax.trees.parse import Parse
 from syntax.trees.ud import UPOS
-from syntax.variant import Variant, check_variant, is_released
+from syntax.variant import is_released
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import (
@@ -35,85 +34,16 @@ from trainer.metrics.dependency import (
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
-from trainer.options.parser import BIAFFINE, ParserOptions, Trees, fitted_parser
+from trainer.options.parser import Trees
 from trainer.options.task import TaskOptions
-from trainer.switches import Switch
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.neighbours import NeighbourHeads
+from trainer.tasks.options import DependencyOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-    from trainer.options.data import DataOptions
-
-
-@dataclass(frozen=True, slots=True)
-class DependencyOptions(TaskOptions):
-    """A biaffine parser over any encoder.
-
-    Attributes:
-        parser: Its parts and sizes; settings such as ``task.parser.arc=100``.
-        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``, those of parsers
-            among them.
-        upos: Whether it also gives universal tags, from the same states of words.
-        decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
-            which may make cycles and several roots.
-        single_root: Whether trees are made as Universal Dependencies want them: exactly one word
-            hangs from ROOT, and it alone has the relation ``root``.
-        mst_space: Switch (`SWITCHES`).
-        metric: What models are selected on.
-    """
-
-    name: str = "dependency.v1"
-    parser: ParserOptions = BIAFFINE
-    trees: Trees = "gold"
-    upos: bool = False
-    decoding: Literal["mst", "greedy"] = "mst"
-    single_root: bool = True
-    mst_space: Variant = "as_published"
-    metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las"
-
-    def __post_init__(self) -> None:
-        check_variant("task.mst_space", self.mst_space)
-
-    def reads_parses(self) -> bool:
-        """Whole relations and language-specific tags are in the parses alone."""
-        return True
-
-    def fitted(self, dataset: FeatureDataset) -> DependencyOptions:
-        """With the relations and tags of the training trees."""
-        return replace(self, parser=fitted_parser(self.parser, dataset, self.trees))
-
-    def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the relations and tags that an earlier run found."""
-        if not isinstance(before, DependencyOptions):
-            return self
-        return replace(self, parser=self.parser.settled(before.parser))
-
-    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
-        return cut_trees(dataset, data)
-
-
-SWITCHES = (
-    Switch(
-        "task.mst_space",
-        "the tree with the largest product of the probabilities of heads",
-        "the tree with the largest sum of the probabilities of heads with their best relations",
-    ),
-)
-
-
-def cut_trees(dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-    """A warning of texts from which no tree is learned, as something of them is cut."""
-    special = dataset.special_tokens.count(len(dataset.card.fields))
-    longer = int((dataset.rows.pieces + special > data.max_length).sum())
-    if longer and not data.splits:
-        yield (
-            f"{longer} of {len(dataset)} examples are longer than data.max_length="
-            f"{data.max_length}; no tree is learned of a sentence of which something is cut"
-        )
 
 
 def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
@@ -420,9 +350,3 @@ def _shown(texts: Sequence[_Text], parses: Sequence[Parse | None]) -> list[list[
         shown = [None if head < 0 else head for head in heads.tolist()]
         found += [list(pair) for pair in zip(shown, text.relations, strict=True)]
     return found
-
-
-TASKS.add(
-    "dependency.v1",
-    TaskEntry(DependencyOptions, Dependency, DependencyHead, switches=SWITCHES),
-)

@@ -8,9 +8,9 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from syntax.batches.words import WordLayout, word_values
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.trees.parse import Parse
-from syntax.variant import Variant, check_variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import AttachmentScores
@@ -36,105 +35,15 @@ from trainer.nn.graph_parser import (
 )
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.nn.words import WordStates
-from trainer.options.checks import check_positive, check_range
-from trainer.options.parser import ParserOptions, Trees, words_with
+from trainer.options.parser import ParserOptions, universal
 from trainer.options.task import TaskOptions
-from trainer.switches import Switch
-from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
-from trainer.tasks.dependency import DependencyScorer, check_gold, cut_trees
+from trainer.tasks.base import Arrays, Head
+from trainer.tasks.dependency import DependencyScorer, check_gold
+from trainer.tasks.options import GraphParserOptions, UniversalParserOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-    from trainer.options.data import DataOptions
-
-
-@dataclass(frozen=True, slots=True)
-class UniversalParserOptions(TaskOptions):
-    """A parser of heads and of relations without subtypes, over words and ROOT.
-
-    Attributes:
-        arc, relation: Width of the projections that score heads and relations.
-        parser_dropout: Of whole features: of the words' states, and of the projections.
-        root: The state of ROOT: that of the ``first`` position, or a ``learned`` vector.
-        longest: Sentences of so many words, ROOT included, and longer ones are counted and not
-            scored.
-        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``.
-        relations: Without subtypes; those of the training trees when left out, and a result records
-            them.
-        metric: What models are selected on.
-    """
-
-    arc: int = 512
-    relation: int = 128
-    parser_dropout: float = 0.2
-    root: Literal["first", "learned"] = "first"
-    longest: int = 140
-    trees: Trees = "gold"
-    relations: tuple[str, ...] = ()
-    metric: Literal["las_no_punct", "uas_no_punct", "las", "uas"] = "las_no_punct"
-
-    def __post_init__(self) -> None:
-        for name in ("arc", "relation", "longest"):
-            check_positive(f"task.{name}", getattr(self, name))
-        check_range("task.parser_dropout", self.parser_dropout, 0, 1)
-
-    def reads_parses(self) -> bool:
-        """The trees."""
-        return True
-
-    def fitted(self, dataset: FeatureDataset) -> UniversalParserOptions:
-        """With the relations of the training trees."""
-        if self.relations:
-            return self
-        found = words_with(dataset, "deprel", self.trees)
-        return replace(self, relations=tuple(sorted({universal(name) for name in found})))
-
-    def settled(self, before: TaskOptions) -> UniversalParserOptions:
-        """With the relations that an earlier run found."""
-        if not isinstance(before, UniversalParserOptions):
-            return self
-        return replace(self, relations=self.relations or before.relations)
-
-    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
-        return cut_trees(dataset, data)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphParserOptions(UniversalParserOptions):
-    """A biaffine parser that chooses the best tree of arcs and relations together.
-
-    Attributes:
-        single_root: Whether exactly one word of a sentence hangs from ROOT.
-        mst_space: Switch (`SWITCHES`).
-    """
-
-    name: str = "graph_parser.v1"
-    single_root: bool = False
-    mst_space: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        UniversalParserOptions.__post_init__(self)
-        check_variant("task.mst_space", self.mst_space)
-
-
-SWITCHES = (
-    Switch(
-        "task.mst_space",
-        "the tree with the largest product of probabilities: the sum of their logarithms",
-        "the tree with the largest sum of probabilities",
-    ),
-)
-
-
-def universal(relation: str | None) -> str:
-    """A relation without its subtype.
-
-    >>> universal("nsubj:pass")
-    'nsubj'
-    """
-    return (relation or "_").partition(":")[0]
 
 
 class UniversalParsing:
@@ -302,9 +211,3 @@ class UniversalScorer(DependencyScorer):
 def _longest(parses: Sequence[Parse]) -> int:
     """Words of the longest sentence."""
     return max((end - start for parse in parses for start, end in parse.word_ranges()), default=0)
-
-
-TASKS.add(
-    "graph_parser.v1",
-    TaskEntry(GraphParserOptions, UniversalParsing, GraphParserHead, switches=SWITCHES),
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from syntax.examples import LabelSpec
-from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.checks import check_range
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassifierOfFirst,
@@ -34,9 +32,9 @@ from trainer.tasks.classes import (
     majority_class,
 )
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.options import IntentSlotsOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
-    TAGGING,
     TagLexicon,
     TokenTags,
     example_ids,
@@ -47,35 +45,6 @@ from trainer.tasks.tokens import (
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-
-@dataclass(frozen=True, slots=True)
-class IntentSlotsOptions(TaskOptions):
-    """One class for an utterance, and one for each of its tokens.
-
-    Attributes:
-        intent: The label column of the utterance, of kind ``class``.
-        slots: The label column of the tokens, of kind ``tags``.
-        pieces, word_labels: As in `TokenClassificationOptions`.
-        slot_weight: Weight of the slots' loss beside the intent's.
-        metric: What models are selected on: the share of utterances of which all is right, the
-            accuracy of intents, or the F1 of slots.
-    """
-
-    name: str = "intent_slots.v1"
-    intent: str = "intent"
-    slots: str = "slots"
-    pieces: Literal["first", "words"] = "first"
-    word_labels: Variant = "as_published"
-    slot_weight: float = 1.0
-    metric: Literal["exact_match", "intent_accuracy", "slot_f1"] = "exact_match"
-
-    def __post_init__(self) -> None:
-        check_range("task.slot_weight", self.slot_weight, 0)
-
-    def columns(self) -> tuple[str, ...]:
-        """Both columns."""
-        return (self.intent, self.slots)
 
 
 class IntentSlots:
@@ -283,9 +252,3 @@ def utterance_shares(
         "intent_accuracy": (float(intent), 1.0),
         **{f"slot_{name}": slots[name] for name in ("precision", "recall", "f1")},
     }
-
-
-TASKS.add(
-    "intent_slots.v1",
-    TaskEntry(IntentSlotsOptions, IntentSlots, IntentSlotsHead, switches=TAGGING),
-)

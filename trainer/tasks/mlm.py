@@ -18,20 +18,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from syntax.batches import SpecialTokens
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS, PieceMasking, piece_masking
+from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.decoder import PieceDecoder
 from trainer.nn.earlier import run_weights
 from trainer.nn.encoder import Encoder
-from trainer.options.checks import check_share
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.base import Arrays, Head
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.options import MlmOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -41,29 +40,6 @@ if TYPE_CHECKING:
 
 PIECES = "pieces"
 """What the logits predict."""
-
-
-@dataclass(frozen=True, slots=True)
-class MlmOptions(TaskOptions):
-    """Some pieces are hidden, and the model finds them; no label column is read.
-
-    Attributes:
-        masked: Share of the pieces that are predicted, special tokens apart.
-        whole_words: Whether the pieces of a word are predicted together.
-        output_bias: Whether each id has a bias; MicroBERT's release has none.
-    """
-
-    name: str = "mlm.v1"
-    masked: float = 0.15
-    whole_words: bool = False
-    output_bias: bool = True
-
-    def __post_init__(self) -> None:
-        check_share("task.masked", self.masked)
-
-    def samplers(self, special: SpecialTokens) -> tuple[PieceMasking, ...]:
-        """The masking."""
-        return (piece_masking(special, self.masked, self.whole_words),)
 
 
 class Mlm:
@@ -184,6 +160,3 @@ class MlmScorer:
     def predictions(self) -> list[Prediction]:
         """None: the examples have no labels of their own."""
         return []
-
-
-TASKS.add("mlm.v1", TaskEntry(MlmOptions, Mlm, MlmHead))

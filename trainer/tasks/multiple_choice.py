@@ -6,7 +6,7 @@ Letters in shapes: ``B`` sequences, ``E`` examples, ``C`` choices.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +23,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -31,37 +31,12 @@ from trainer.tasks.classes import (
     check_classes,
     majority_baseline,
 )
+from trainer.tasks.options import MultipleChoiceOptions
 from trainer.tasks.sequence_classification import ClassificationScorer
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-
-@dataclass(frozen=True, slots=True)
-class MultipleChoiceOptions(TaskOptions):
-    """Which of several sequences of an example is right; ``data.template`` says what they are.
-
-    Attributes:
-        label: The label column, of kind ``class``: a class for each sequence of the template.
-        group: A label column, of kind ``class``; accuracy is also given for each of its classes.
-    """
-
-    name: str = "multiple_choice.v1"
-    label: str = "label"
-    group: str | None = None
-
-    def columns(self) -> tuple[str, ...]:
-        """The label, and the group if there is one."""
-        return (self.label, *([self.group] if self.group else []))
-
-    def found(self) -> tuple[str, ...]:
-        """The label; a group is no answer."""
-        return (self.label,)
-
-    def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether an example has an answer; a group is no answer."""
-        return any(values[self.label])
 
 
 class MultipleChoice:
@@ -208,11 +183,3 @@ class ChoiceScorer:
     def predictions(self) -> list[Prediction]:
         """The choice of each example; see `Scorer`."""
         return self._scorer.predictions()
-
-
-TASKS.add(
-    "multiple_choice.v1",
-    TaskEntry(
-        MultipleChoiceOptions, MultipleChoice, MultipleChoiceHead, "AutoModelForMultipleChoice"
-    ),
-)

@@ -8,8 +8,7 @@ Letters in shapes: ``B`` examples, ``L`` positions, ``D`` width of the states.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,14 +18,12 @@ from torch.nn import functional as F
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.variant import Variant, check_variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.switches import Switch
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -35,64 +32,11 @@ from trainer.tasks.classes import (
     majority_baseline,
 )
 from trainer.tasks.mentions import mention_ids, token_tag_ids
+from trainer.tasks.options import RelationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-SWITCHES: Final = (
-    Switch(
-        "task.empty_precision",
-        "precision is 0 where no relation is predicted at all",
-        "it is 1",
-    ),
-    Switch(
-        "task.classifier",
-        "dropout, then one linear map to the classes",
-        "two hidden layers without dropout, then the classes",
-    ),
-)
-"""Where the scores and the classifier of GATE's release differ from the paper."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelationOptions(TaskOptions):
-    """The class of two given mentions: a relation, or the role that an argument has of an event.
-
-    Attributes:
-        label: The label column, of kind ``class``.
-        subject, object: The label columns of the mentions, of kind ``spans``.
-        tags: A label column of kind ``tags`` that models may read, such as named entities; none
-            when left out.
-        null: The class that stands for none, which scores leave out.
-        empty_precision: A switch: precision where nothing but ``null`` is predicted.
-        classifier: A switch: the layers over the text and the two mentions.
-    """
-
-    name: str = "relation.v1"
-    label: str = "relation"
-    subject: str = "subject"
-    object: str = "object"
-    tags: str | None = "ner"
-    null: str = "no_relation"
-    empty_precision: Variant = "as_published"
-    classifier: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        check_variant("task.empty_precision", self.empty_precision)
-        check_variant("task.classifier", self.classifier)
-
-    def columns(self) -> tuple[str, ...]:
-        """All columns."""
-        return (self.label, *self.given())
-
-    def given(self) -> tuple[str, ...]:
-        """The mentions, and the tags if there are any."""
-        return (*self.spans(), *([self.tags] if self.tags else []))
-
-    def spans(self) -> tuple[str, ...]:
-        """The mentions."""
-        return (self.subject, self.object)
 
 
 class Relation:
@@ -238,6 +182,3 @@ class RelationScorer:
         hits, found = right and gold != null, (gold != null) + (predicted != null)
         shares = {"f1": (2.0 * hits, float(found)), "accuracy": (float(right), 1.0)}
         return Prediction(example_id, names[gold], names[predicted], right, shares, probability)
-
-
-TASKS.add("relation.v1", TaskEntry(RelationOptions, Relation, RelationHead, switches=SWITCHES))

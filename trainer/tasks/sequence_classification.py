@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -28,82 +27,13 @@ from trainer.tasks.classes import (
     check_classes,
     majority_baseline,
 )
+from trainer.tasks.options import SequenceClassificationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from syntax.batches import SpecialTokens
     from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceClassificationOptions(TaskOptions):
-    """One class for each example.
-
-    Attributes:
-        label: The label column, of kind ``class``.
-        metric: What models are selected on: accuracy, mean F1 of the classes, or Matthews'
-            correlation coefficient, as CoLA has it.
-        pooler: Whether the state of [CLS] goes through the encoder's own pretrained pooler, as in
-            BERT's classifier, instead of a new layer.
-        state: Whether the state of the ``first`` position is classified, [CLS], or that of the
-            ``last``, as BART has it.
-        item: A label column of kind ``string`` that the model is given, such as the sense that two
-            verses may share: each value is a token of its own, behind the last separator.
-        items: Its values; those of the training examples when left out, and a result records them.
-            Other values have one token in common.
-    """
-
-    name: str = "sequence_classification.v1"
-    label: str = "label"
-    metric: Literal["accuracy", "macro_f1", "mcc"] = "accuracy"
-    pooler: bool = False
-    state: Literal["first", "last"] = "first"
-    item: str | None = None
-    items: tuple[str, ...] = ()
-
-    def columns(self) -> tuple[str, ...]:
-        """The label, and the item if there is one."""
-        return (self.label, *self.given())
-
-    def given(self) -> tuple[str, ...]:
-        """The item."""
-        return () if self.item is None else (self.item,)
-
-    def fitted(self, dataset: FeatureDataset) -> SequenceClassificationOptions:
-        """With the items of the training examples."""
-        if self.item is None or self.items:
-            return self
-        values = dataset.columns([self.item])[self.item].to_pylist()
-        return replace(self, items=tuple(sorted({value for value in values if value})))
-
-    def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the items that an earlier run found."""
-        if not isinstance(before, SequenceClassificationOptions) or self.item != before.item:
-            return self
-        return replace(self, items=self.items or before.items)
-
-    def added_tokens(self) -> int:
-        """One for each item, and one for all others."""
-        return 0 if self.item is None else 1 + len(self.items)
-
-    def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """With a token behind the last one: the first that is added, which `arrays` replaces."""
-        if self.item is None:
-            return special
-        suffix = (*special.suffix, special.vocab_size)
-        return replace(special, suffix=suffix, vocab_size=special.vocab_size + self.added_tokens())
-
-    def arrays(self, arrays: Arrays) -> Arrays:
-        """With the item of each example in the place of its last token."""
-        if self.item is None:
-            return arrays
-        places = {item: place for place, item in enumerate(self.items, start=1)}
-        input_ids = arrays["input_ids"].copy()  # the stream may use its own memory again
-        found = [places.get(item, 0) for item in arrays[self.item]]
-        input_ids[np.arange(len(found)), arrays["lengths"] - 1] += np.array(found, np.int64)
-        return {**arrays, "input_ids": input_ids}
 
 
 class SequenceClassification:
@@ -239,14 +169,3 @@ class ClassificationScorer:
             )
             for example_id, gold, predicted, probability in self._outputs.rows()
         ]
-
-
-TASKS.add(
-    "sequence_classification.v1",
-    TaskEntry(
-        SequenceClassificationOptions,
-        SequenceClassification,
-        SequenceClassificationHead,
-        "AutoModelForSequenceClassification",
-    ),
-)

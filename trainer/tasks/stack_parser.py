@@ -9,8 +9,7 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``S`` steps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
@@ -23,14 +22,13 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.graph_parser import SYMBOLS
 from trainer.nn.stack_parser import StackParser, Steps
-from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, TaskEntry
+from trainer.tasks.base import Arrays
 from trainer.tasks.graph_parser import (
     UniversalParserHead,
-    UniversalParserOptions,
     UniversalParsing,
 )
+from trainer.tasks.options import StackParserOptions
 
 if TYPE_CHECKING:
     from trainer.models.build import DataProfile
@@ -39,37 +37,6 @@ if TYPE_CHECKING:
     from trainer.options import Recipe
 
 STEPS: Final = ("stack_tops", "stack_above", "stack_targets", "stack_relations")
-
-
-@dataclass(frozen=True, slots=True)
-class StackParserOptions(UniversalParserOptions):
-    """A stack-pointer network; a text is one tree, whatever its sentences are.
-
-    Attributes:
-        decoder_input, decoder_width: Of the LSTM.
-        input_dropout, state_dropout: Of its input and states; the same at all steps.
-        beam, dev_beam: Hypotheses that are kept: by a trained model, and on dev in training.
-        ordered: Whether children are found in the order of the sentence, where that can be.
-        search: What the moves of a step are ranked by: ``arcs`` alone, as published, or arc and
-            relation (``joint``).
-    """
-
-    name: str = "stack_parser.v1"
-    decoder_input: int = 256
-    decoder_width: int = 300
-    input_dropout: float = 0.2
-    state_dropout: float = 0.1
-    beam: int = 5
-    dev_beam: int = 1
-    ordered: bool = True
-    search: Literal["arcs", "joint"] = "arcs"
-
-    def __post_init__(self) -> None:
-        UniversalParserOptions.__post_init__(self)
-        for name in ("decoder_input", "decoder_width", "beam", "dev_beam"):
-            check_positive(f"task.{name}", getattr(self, name))
-        for name in ("input_dropout", "state_dropout"):
-            check_range(f"task.{name}", getattr(self, name), 0, 1)
 
 
 class StackParsing(UniversalParsing):
@@ -166,6 +133,3 @@ class StackParserHead(UniversalParserHead):
             heads_BW[row, :count] = heads_BW.new_tensor(heads)
             relations_BW[row, :count] = relations_BW.new_tensor(relations)
         return HeadOutput({"heads": heads_BW, "relations": relations_BW}, loss)
-
-
-TASKS.add("stack_parser.v1", TaskEntry(StackParserOptions, StackParsing, StackParserHead))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,53 +26,14 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.options import METRICS, StructuralProbeOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-METRICS = {"distance": ("uuas", "spearman"), "depth": ("root_accuracy", "spearman")}
-"""What models can be selected on, by what the probe tells."""
-
-
-@dataclass(frozen=True, slots=True)
-class StructuralProbeOptions(TaskOptions):
-    """How much of the trees a linear map of the states tells; no label column is read.
-
-    Attributes:
-        target: ``distance`` between words, or their ``depth``.
-        rank: Of the linear map.
-        metric: What models are selected on: ``uuas`` (distance), ``root_accuracy`` (depth), or
-            ``spearman``; the first that fits when left out.
-        shortest, longest: Words of the sentences that ``spearman`` averages over; the second is no
-            less than the first.
-    """
-
-    name: str = "structural_probe.v1"
-    target: Literal["distance", "depth"] = "distance"
-    rank: int = 128
-    metric: Literal["uuas", "root_accuracy", "spearman"] | None = None
-    shortest: int = 5
-    longest: int = 50
-
-    def __post_init__(self) -> None:
-        check_positive("task.rank", self.rank)
-        check_positive("task.shortest", self.shortest)
-        check_range("task.longest", self.longest, self.shortest)
-        if self.metric is not None and self.metric not in METRICS[self.target]:
-            raise SpecError(
-                f"task.metric is {self.metric!r}; a probe of {self.target} has "
-                f"{' and '.join(METRICS[self.target])}"
-            )
-
-    @property
-    def headline(self) -> str:
-        """The metric that models are selected on."""
-        return self.metric or METRICS[self.target][0]
 
 
 class StructuralProbe:
@@ -292,8 +253,3 @@ def _tree_of(
     at = words if target == "depth" else np.ix_(words, words)
     kept: NDArray[np.bool_] = arrays["upos"][row, words] != upos_id("PUNCT")
     return arrays[target][row][at].astype(float), kept
-
-
-TASKS.add(
-    "structural_probe.v1", TaskEntry(StructuralProbeOptions, StructuralProbe, StructuralProbeHead)
-)

@@ -6,8 +6,7 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``C`` classes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +15,19 @@ from torch import nn
 from syntax.batches import IGNORE
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.entities import Reader, entities, tokens_tagged
 from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
-from trainer.options.tagger import LINEAR, TaggerOptions
+from trainer.options.tagger import LINEAR
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
+from trainer.tasks.options import TokenClassificationOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
-    TAGGING,
     TagLexicon,
     TokenTags,
     example_ids,
@@ -41,40 +39,6 @@ from trainer.tasks.tokens import (
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-
-@dataclass(frozen=True, slots=True)
-class TokenClassificationOptions(TaskOptions):
-    """One class for each token of the dataset; scored on those tokens, whatever the parser cut.
-
-    Attributes:
-        label: The label column, of kind ``tags``.
-        pieces: Where the model predicts: at the ``first`` piece of a token, or at the first of each
-            ``words`` that the parser made of it, of which the first counts in the scores.
-        word_labels: A switch: what a token's label becomes on its second word.
-        positive: The tag whose tokens F1 and F0.5 are of, where tags spell no entities.
-        metric: What models are selected on: F1 or F0.5 of entities, or accuracy of tokens.
-        tagger: What is between the encoder and the tags; a linear map when left out.
-    """
-
-    name: str = "token_classification.v1"
-    label: str = "tags"
-    pieces: Literal["first", "words"] = "first"
-    word_labels: Variant = "as_published"
-    positive: str | None = None
-    metric: Literal["f1", "f05", "accuracy"] = "f1"
-    tagger: TaggerOptions = LINEAR
-
-    def __post_init__(self) -> None:
-        if self.tagger != LINEAR and self.pieces != "first":
-            raise SpecError(
-                f"task.tagger tags tokens, and task.pieces is {self.pieces!r}; set task.pieces="
-                "first, or leave the tagger's options alone"
-            )
-
-    def columns(self) -> tuple[str, ...]:
-        """The one column."""
-        return (self.label,)
 
 
 class TokenClassification:
@@ -224,15 +188,3 @@ class TaggingScorer:
             shares = tagging_shares(gold, predicted, self._read)
             predictions.append(Prediction(example_id, gold, predicted, gold == predicted, shares))
         return predictions
-
-
-TASKS.add(
-    "token_classification.v1",
-    TaskEntry(
-        TokenClassificationOptions,
-        TokenClassification,
-        TokenClassificationHead,
-        "AutoModelForTokenClassification",
-        TAGGING,
-    ),
-)

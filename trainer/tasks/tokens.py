@@ -18,7 +18,6 @@ from syntax.examples import LabelSpec
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.nn.crf import bioul_names, to_bioul
-from trainer.switches import Switch
 from trainer.tasks.base import Arrays
 
 if TYPE_CHECKING:
@@ -26,15 +25,6 @@ if TYPE_CHECKING:
 
 STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
 """What streams must give for tokens to be found."""
-
-TAGGING: Final = (
-    Switch(
-        "task.word_labels",
-        "a token that the parser made several words of has its label once: B- goes on as I-",
-        "each of its words has the token's label, so that one mention becomes several",
-    ),
-)
-"""Where the data of Syntax-MBERT's release differ from the paper."""
 
 
 class TokenTags:

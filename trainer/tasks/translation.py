@@ -6,8 +6,7 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import torch
@@ -30,153 +29,18 @@ from trainer.metrics.translation import (
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.generation import Search, generate
-from trainer.nn.target import TargetTokenizer, target_tokenizer
+from trainer.nn.target import TargetTokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
-from trainer.options.checks import check_positive, check_range
 from trainer.options.task import TaskOptions
-from trainer.outcomes import outcome_arrays
-from trainer.tasks.base import TASKS, Arrays, Baseline, Head, TaskEntry
+from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.options import TEXT_IDS, TranslationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from syntax.batches import SpecialTokens
     from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
-
-TEXT_IDS: Final = "text_ids"
-
-
-@dataclass(frozen=True, slots=True)
-class TranslationOptions(TaskOptions):
-    """A text for each example.
-
-    Attributes:
-        label: The label column with the text, of kind ``string``.
-        tokenizer: Folder or name of the text's tokenizer; the one that the source has when left
-            out. A result records it, and its fingerprint and ids, which the training examples give.
-        fingerprint, vocabulary, pad, start, end: Of that tokenizer.
-        longest: Most pieces of a text in training, the end among them; the rest is cut off, so that
-            no end is learned there. ``target_too_long`` among the outcomes counts such texts.
-        decoder_layers: As many as the encoder's when left out; the decoder has its other sizes.
-        tie: Whose embeddings the output layer has: the ``target``'s; with ``all`` those of source
-            and target are one, too, which takes one tokenizer for both.
-        output_mlp: Whether a layer with GELU goes before the output layer (SG-Net, equation 17).
-        language: Language of the text, for a model whose tokenizer has a token ``<LANGUAGE>`` for
-            it (PLBART): the text begins with that.
-        source_language: Of the source: its token stands behind the source's end.
-        source_token: The id of that token.
-        smoothing: Share of the target's probability that all ids have in equal parts (label
-            smoothing), in training.
-        beam: Hypotheses of the search; 1 is greedy decoding.
-        length_penalty: See `trainer.nn.generation.Search`.
-        metric: What models are selected on.
-        bleu: sacrebleu's tokenizer for BLEU; ``none`` for text that is tokenized already.
-    """
-
-    name: str = "translation.v1"
-    label: str = "target"
-    tokenizer: str | None = None
-    fingerprint: str = ""
-    vocabulary: int = 0
-    pad: int = 0
-    start: int = 0
-    end: int = 0
-    longest: int = 256
-    decoder_layers: int | None = None
-    tie: Literal["target", "all"] = "target"
-    output_mlp: bool = False
-    language: str | None = None
-    source_language: str | None = None
-    source_token: int | None = None
-    smoothing: float = 0.1
-    beam: int = 5
-    length_penalty: float = 0.6
-    metric: Literal["bleu", "chrf"] = "bleu"
-    bleu: str = "13a"
-
-    def __post_init__(self) -> None:
-        for name in ("longest", "beam"):
-            check_positive(f"task.{name}", getattr(self, name))
-        if self.decoder_layers is not None:
-            check_positive("task.decoder_layers", self.decoder_layers)
-        check_range("task.smoothing", self.smoothing, 0, 1)
-
-    def columns(self) -> tuple[str, ...]:
-        """The text."""
-        return (self.label,)
-
-    def target(self) -> TargetTokenizer:
-        """The tokenizer of the text.
-
-        Raises:
-            SpecError: It is not the one that the run found.
-        """
-        assert self.tokenizer is not None
-        found = target_tokenizer(self.tokenizer)
-        if self.fingerprint not in ("", found.fingerprint):
-            raise SpecError(
-                f"the run writes pieces of the tokenizer {self.fingerprint[:12]}, and "
-                f"{self.tokenizer} has {found.fingerprint[:12]} now; put the earlier one back",
-                expected=self.fingerprint,
-                found=found.fingerprint,
-            )
-        return found
-
-    def arrays(self, arrays: Arrays) -> Arrays:
-        """With the ids of the texts, int64, *shape* (B, T), where any example has a text."""
-        texts = arrays[self.label]
-        if all(text is None for text in texts):
-            return arrays
-        target = self.target()
-        ids_BT = target.encode(texts, self.longest)
-        last = ids_BT[:, self.longest - 1 :]  # empty where no text is so long
-        cut = int(((last != IGNORED) & (last != target.end)).sum())
-        return {**arrays, TEXT_IDS: ids_BT, **outcome_arrays({"target_too_long": cut})}
-
-    def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64]:
-        """Pieces of the texts. *Shape:* (N,)."""
-        texts = dataset.columns([self.label])[self.label].to_pylist()
-        return self.target().lengths(texts, self.longest)
-
-    def fitted(self, dataset: FeatureDataset) -> TranslationOptions:
-        """With the tokenizer of the source, where the recipe names none."""
-        own = replace(self, tokenizer=self.tokenizer or dataset.card.tokenizer)
-        found, source = own.target(), self.source_language
-        return replace(
-            own,
-            fingerprint=found.fingerprint,
-            vocabulary=found.special.vocab_size,
-            pad=found.special.pad_id,
-            start=found.start if self.language is None else found.language(self.language),
-            end=found.end,
-            source_token=None if source is None else found.language(source),
-        )
-
-    def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """With the token of the source's language behind the last one."""
-        if self.source_token is None:
-            return special
-        return replace(special, suffix=(*special.suffix, self.source_token))
-
-    def settled(self, before: TaskOptions) -> TranslationOptions:
-        """With the tokenizer that an earlier run found."""
-        if not isinstance(before, TranslationOptions) or self.tokenizer not in (
-            None,
-            before.tokenizer,
-        ):
-            return self
-        return replace(
-            self,
-            tokenizer=before.tokenizer,
-            fingerprint=before.fingerprint,
-            vocabulary=before.vocabulary,
-            pad=before.pad,
-            start=before.start,
-            end=before.end,
-            source_token=before.source_token,
-        )
 
 
 class Translation:
@@ -363,6 +227,3 @@ class TranslationScorer:
             return Prediction(example_id, None, text)
         shares = {"bleu": bleu_counts(text, gold, self._counter)}
         return Prediction(example_id, gold, text, text == gold, shares)
-
-
-TASKS.add("translation.v1", TaskEntry(TranslationOptions, Translation, TranslationHead))

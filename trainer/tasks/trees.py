@@ -17,19 +17,12 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
+from trainer.tasks.base import Arrays, Head
 from trainer.tasks.losses import MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-
-
-@dataclass(frozen=True, slots=True)
-class TreesOptions(TaskOptions):
-    """No options: the objectives of the recipe are all that is learned."""
-
-    name: str = "trees.v1"
 
 
 class Trees:
@@ -119,6 +112,3 @@ class TreesScorer:
     def predictions(self) -> list[Prediction]:
         """None: nothing is predicted."""
         return []
-
-
-TASKS.add("trees.v1", TaskEntry(TreesOptions, Trees, TreesHead))

@@ -5,9 +5,9 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words, ``C`` labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import torch
@@ -25,62 +25,19 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.parser_targets import column_ids, learned_rows
 from trainer.nn.piece_parser import RESERVED, PieceScores, piece_loss
-from trainer.options.parser import Trees, words_with
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import TASKS, Arrays, Head, TaskEntry
-from trainer.tasks.dependency import DependencyScorer, check_gold, cut_trees
+from trainer.tasks.base import Arrays, Head
+from trainer.tasks.dependency import DependencyScorer, check_gold
+from trainer.tasks.options import UslOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
-    from trainer.options.data import DataOptions
 
 HEADS: Final = "usl_heads"
 LABELS: Final = "usl_labels"
 FIRST: Final = "usl_first"
 SENTENCES: Final = "usl_sentences"
-
-
-@dataclass(frozen=True, slots=True)
-class UslOptions(TaskOptions):
-    """The tree of pieces that ``data.policy`` makes of each sentence.
-
-    Attributes:
-        labels: Whole relations behind `RESERVED`; those of the training trees, in alphabetical
-            order, when left out. A result records them.
-        trees: Which trees are learned and scored by: ``gold`` ones, or ``all``.
-        specials_in_loss: Whether special tokens have a head to learn, [CLS], and a label, ``_``.
-        mask_reserved: Whether a word never gets a reserved label.
-        metric: What models are selected on.
-    """
-
-    name: str = "usl.v1"
-    labels: tuple[str, ...] = ()
-    trees: Trees = "gold"
-    specials_in_loss: bool = True
-    mask_reserved: bool = True
-    metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las_subtypes"
-
-    def reads_parses(self) -> bool:
-        """Whole relations are in the parses alone."""
-        return True
-
-    def fitted(self, dataset: FeatureDataset) -> UslOptions:
-        """With the relations of the training trees."""
-        if self.labels or not (found := words_with(dataset, "deprel", self.trees)):
-            return self
-        relations = (name for name in found if name not in RESERVED)
-        return replace(self, labels=(*RESERVED, *relations))
-
-    def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the labels that an earlier run found."""
-        if not isinstance(before, UslOptions):
-            return self
-        return replace(self, labels=self.labels or before.labels)
-
-    def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
-        return cut_trees(dataset, data)
 
 
 class Usl:
@@ -320,6 +277,3 @@ class UslScorer(DependencyScorer):
         found = super().scores()
         values = {name: getattr(found, name) for name in AttachmentScores.__dataclass_fields__}
         return UslScores(**values, reserved_words=self._reserved, repaired_sentences=self._repaired)
-
-
-TASKS.add("usl.v1", TaskEntry(UslOptions, Usl, UslHead))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from clients.client.client import Client
 from syntax.trees.conllu import parse_conllu, raw_text, read_conllu
 from syntax.trees.scoring import evaluate
 from syntax.trees.sentence import Sentence, Token
@@ -15,6 +14,9 @@ from trainer.reproduction.rows.paired import gain
 from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json, write_json
+
+if TYPE_CHECKING:
+    from clients.client.client import Client
 
 UDPIPE: Final = "udpipe/english-ewt"
 METRICS: Final = ("UPOS", "UAS", "LAS")
@@ -70,6 +72,8 @@ def scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, fl
 
 def _scored(trial: Trial, parser: str) -> Scores:
     """Scores on test, computed once."""
+    from clients.client.client import Client
+
     file = trial.folder / "scores" / f"{parser.rpartition('/')[2]}.json"
     if not file.exists():
         gold = list(read_conllu(trial.data / ENGLISH.path / "en_ewt-ud-test.conllu"))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from clients.benchmarks import BENCHMARKS
-from clients.client.client import Client
 from clients.client.results import ItemError, ParsedItem
 from syntax.examples import Example
 from syntax.strict_json import parse_json
@@ -107,6 +106,8 @@ class RealData:
         return [(one, item) for one, item in parsed if isinstance(item, ParsedItem)]
 
     def _parsed(self, kind: str, inputs: Sequence[Any], mode: str) -> list[ParsedItem | ItemError]:
+        from clients.client.client import Client
+
         common = {"lang": "en", "mode": mode, "store": False}
         found: list[ParsedItem | ItemError] = []
         store = str(self.trial.folder / "service")

@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from scipy import stats
-
-from featurestore import open_store
-from featurestore.reports.word_order import DISTANCES, dependency_distances, word_order
 from trainer.reproduction.row import ROWS, Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import PARSERS, SOURCE, TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
@@ -30,6 +26,9 @@ def gold_trees(trial: Trial, lang: str, path: str, splits: str) -> None:
 
 
 def _run_distances(trial: Trial) -> Findings:
+    from featurestore import open_store
+    from featurestore.reports.word_order import DISTANCES, dependency_distances
+
     gold_trees(trial, "en", ENGLISH.path, "train")
     with open_store(trial.store) as store:
         found = dependency_distances(store).percentages()[0]
@@ -50,6 +49,9 @@ def _run_distances(trial: Trial) -> Findings:
 
 def _from_english(trial: Trial) -> dict[str, float]:
     """Distances of the languages whose treebanks are here."""
+    from featurestore import open_store
+    from featurestore.reports.word_order import word_order
+
     gold_trees(trial, SOURCE, ENGLISH.path, "all")
     for lang in _WITH_TREEBANK:
         gold_trees(trial, lang, OTHERS[lang].path, "all")
@@ -91,6 +93,8 @@ def correlations(
         seeds: Of each seed, the distance and the loss of each language.
         published: Whether the published coefficients stand beside ours.
     """
+    from scipy import stats
+
     tests = {"Pearson": stats.pearsonr, "Spearman": stats.spearmanr}
     return [
         Figure(

@@ -94,7 +94,7 @@ def relation_structural_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe, *further: str) -> Recipe:
-    from trainer.tasks import TASKS  # imports torch
+    from trainer.tasks import TASKS
 
     both = (*SWITCHES, *TASKS[recipe.task.name].switches)
     switches = [f"{switch.option}=as_released" for switch in both]

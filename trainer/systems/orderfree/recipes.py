@@ -114,7 +114,7 @@ def selfatt_graph_delex_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe) -> Recipe:
-    from trainer.tasks import TASKS  # imports torch
+    from trainer.tasks import TASKS
 
     both = (*SWITCHES, *TASKS[recipe.task.name].switches)
     return variant(recipe, "as-released", *(f"{one.option}=as_released" for one in both))

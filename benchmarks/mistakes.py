@@ -1,0 +1,225 @@
+"""What an answer to a typing mistake costs: CPU seconds of each of `MISTAKES`, one command each.
+
+    python -m benchmarks.mistakes [--rounds 3] [--write]
+
+A store with the bundled sample and a run of the recipe `sample` are made first, in a temporary
+folder or in `--folder`, which keeps them. CPU seconds are user and system time of the command and
+all its processes, the best of the rounds, after a first round that warms the disk. Beside them
+stand commands that are right and should start quickly (`QUICK`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+RESULTS: Final = Path(__file__).parent / "results"
+PARSEBANK: Final = (sys.executable, "-m", "parsebank")
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A command with a mistake.
+
+    Attributes:
+        command: Its words; ``{store}``, ``{run}``, ``{table}``, ``{notes}``, ``{damaged}`` and
+            ``{missing}`` are places of `places`.
+        says: A part of the answer that names the mistake.
+    """
+
+    command: str
+    says: str
+
+    def words(self, found: Mapping[str, Path]) -> list[str]:
+        """The words of the command, with the places."""
+        return [word.format(**found) for word in self.command.split()]
+
+
+MISTAKES: Final = (
+    Mistake("parse Birds. --lang English --store {store}", "en"),
+    Mistake("parse Birds. --lang tlh --store {store}", "tlh"),
+    Mistake("parse Birds. --parser udpipe/englsh-ewt --store {store}", "udpipe/englsh-ewt"),
+    Mistake("parse Birds. --lang en --tokenizer {missing} --store {store}", "{missing}"),
+    Mistake("parse Birds. --lang en --matrices distnace --store {store}", "distance"),
+    Mistake("parse Birds. --lang en --mode sentense --store {store}", "sentence"),
+    Mistake("parse Birds. --lang en --policy atach --store {store}", "attach"),
+    Mistake("parse --tokens-file {missing} --lang en --store {store}", "{missing}"),
+    Mistake("parse Birds. --lang en --store {notes}", "{notes}"),
+    Mistake("parse Birds. --lang en --store {damaged}", "parsebank.json"),
+    Mistake("fill {missing} --lang en --store {store}", "{missing}"),
+    Mistake("fill {conllu} --lang English --store {store}", "en"),
+    Mistake("show --conllu {missing}", "{missing}"),
+    Mistake("show Birds. --lang tlh --store {store}", "tlh"),
+    Mistake("backfill sampel --split train --lang en --store {store}", "sample"),
+    Mistake("backfill sample --split trian --lang en --store {store}", "train"),
+    Mistake("backfill sample --split train --lang English --store {store}", "en"),
+    Mistake("backfill sample --split train --lang en --mode gould --store {store}", "raw"),
+    Mistake(
+        "backfill sample --split train --lang en --tokenizer {missing} --store {store}", "{missing}"
+    ),
+    Mistake("backfill sample --split train --lang en --parser udpipe/x --store {store}", "udpipe"),
+    Mistake("backfill xnli --split dev --lang en --path {missing} --store {store}", "{missing}"),
+    Mistake(
+        "backfill table --split dev --lang en --path {table} --columns nope --store {store}",
+        "premise",
+    ),
+    Mistake("backfill table --split dev --lang en --path {table} --store {store}", "premise"),
+    Mistake("tokenizers train sampel --split train --lang en --out {missing}", "sample"),
+    Mistake("train sampel --store {store}", "sample"),
+    Mistake("train sample --store {missing}", "{missing}"),
+    Mistake("train sample --store {store} --set learning_rat=1", "learning_rate"),
+    Mistake("train sample --store {store} --set learning_rate=fast", "learning_rate"),
+    Mistake("train sample --store {store} --set task.name=classification", "sequence_class"),
+    Mistake("train sample --store {store} --set data.dataset=xnli", "sample"),
+    Mistake("train sample --store {store} --set data.dev_split=test", "test"),
+    Mistake("train sample --store {store} --output {run}", "already"),
+    Mistake("evaluate {missing} --store {store}", "{missing}"),
+    Mistake("evaluate {run} --store {store} --split tset", "tset"),
+    Mistake("evaluate {run} --store {store} --split dev --lang English", "en"),
+    Mistake("predict {missing} Birds. --store {store}", "{missing}"),
+    Mistake("predict {run} --file {missing} --store {store}", "{missing}"),
+    Mistake("predict {run} --split tset --store {store}", "tset"),
+    Mistake("compare {missing} {run}", "{missing}"),
+    Mistake("compare {run} {run} --split tset", "tset"),
+    Mistake("probe {run} --dataset xnli --task upos --store {store}", "sample"),
+    Mistake("probe {run} --dataset sample --task upso --store {store}", "upos"),
+    Mistake("probe {run} --dataset sample --task upos --layers last --store {store}", "layers"),
+    Mistake("picture {run} 1 --split tset --store {store}", "tset"),
+    Mistake("reproduce sgnett", "sgnet"),
+    Mistake("reproduce noise --size huge", "full"),
+    Mistake("reproduce noise --data {missing}", "missing"),
+    Mistake("store inspect --store {missing}", "{missing}"),
+    Mistake("store inspect --store {notes}", "{notes}"),
+    Mistake("store inspect --store {damaged}", "parsebank.json"),
+    Mistake("store stats --store {store} --lang English", "en"),
+    Mistake("store export {missing} --dataset xnli --store {store}", "sample"),
+    Mistake("store pin paper --dataset xnli --store {store}", "sample"),
+    Mistake("store sql --store {missing} select", "{missing}"),
+    Mistake("models pull klingon --from {missing} --models-dir {store}", "klingon"),
+    Mistake("models remove klingon --models-dir {store}", "klingon"),
+    Mistake("models train udpipe --treebank {missing}", "{missing}"),
+    Mistake("models add mine --from {missing} --models-dir {store}", "{missing}"),
+    Mistake("serve --port 99999", "port"),
+    Mistake("serve --log-level loud", "log"),
+    Mistake("serve --store {notes}", "{notes}"),
+    Mistake("serve --rate-limit fast", "600/minute"),
+    Mistake("serve --host 0.0.0.0 --store {store}", "--allow-remote"),
+    Mistake("jobs list --state runing --store {store}", "running"),
+    Mistake("jobs list --store {missing}", "{missing}"),
+    Mistake("jobs show 0123 --store {missing}", "{missing}"),
+    Mistake("benchmarks describe xnlii", "xnli"),
+    Mistake("benchmarks check {missing}", "{missing}"),
+    Mistake("benchmarks check sample --split trian", "train"),
+)
+
+QUICK: Final = (
+    "--help",
+    "train --help",
+    "train --list",
+    "train sample --describe",
+    "benchmarks list",
+    "store datasets --store {store}",
+    "store inspect --store {store}",
+    "store sql --store {store} select",
+    "models list",
+    "jobs list --store {store}",
+    "parse Birds. --lang en --store {store}",
+    "backfill sample --split dev --lang en --store {store}",
+)
+"""Commands without a mistake, whose start a user waits for; `select` stands for `select 1`."""
+
+
+def places(folder: Path) -> dict[str, Path]:
+    """A store, a finished run, a table, and places with something else or nothing."""
+    found = {
+        name: folder / name
+        for name in ("store", "run", "table.tsv", "notes.txt", "damaged", "missing", "one.conllu")
+    }
+    named = {path.split(".")[0]: place for path, place in found.items()}
+    named["conllu"] = named.pop("one")
+    named["table"].write_text("premise\thypothesis\nBirds sing.\tThey sing.\n", "utf-8")
+    named["notes"].write_text("No store.\n", "utf-8")
+    named["conllu"].write_text("1\tBirds" + "\t_" * 8 + "\n\n", "utf-8")
+    named["damaged"].mkdir(exist_ok=True)
+    (named["damaged"] / "parsebank.json").write_text('{"format": ', "utf-8")
+    return named
+
+
+def fill(found: Mapping[str, Path]) -> None:
+    """Make the store and the run, unless they are there."""
+    if not (found["run"] / "result.json").is_file():
+        steps = (
+            f"backfill sample --split all --lang all --store {found['store']}",
+            f"train sample --max-steps 5 --store {found['store']} --output {found['run']}",
+        )
+        for step in steps:
+            subprocess.run([*PARSEBANK, *step.split()], check=True, stdout=subprocess.DEVNULL)
+
+
+def measured(words: Sequence[str], folder: Path) -> tuple[float, str]:
+    """CPU seconds of a command and its processes, and what it wrote."""
+    before = os.times()
+    words = ["select 1" if word == "select" else word for word in words]
+    done = subprocess.run(
+        [*PARSEBANK, *words], check=False, capture_output=True, text=True, cwd=folder, timeout=600
+    )
+    after = os.times()
+    spent = sum(after[2:4]) - sum(before[2:4])
+    return spent, done.stdout + done.stderr
+
+
+def best(words: Sequence[str], folder: Path, rounds: int) -> tuple[float, str]:
+    """The least CPU seconds of some rounds after a first one."""
+    measured(words, folder)
+    return min(measured(words, folder) for _ in range(rounds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--write", metavar="NAME", help="write results/NAME.json")
+    parser.add_argument("--only", default="", help="commands that begin so")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (given.folder or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        found = places(folder)
+        fill(found)
+        rows = []
+        for command, says in (
+            *((one.command, one.says) for one in MISTAKES),
+            *((command, "") for command in QUICK),
+        ):
+            if not command.startswith(given.only):
+                continue
+            words = Mistake(command, says).words(found)
+            seconds, answer = best(words, folder, given.rounds)
+            named = says.format(**found) in answer
+            rows.append({"command": command, "cpu_seconds": round(seconds, 2), "named": named})
+            last = answer.strip().splitlines()[-1:] or [""]
+            print(
+                f"{seconds:6.2f}  {'' if named else 'NOT NAMED '}{command}\n        {last[0][:160]}"
+            )
+    if given.write:
+        content = {
+            "date": datetime.now(UTC).date().isoformat(),
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "rows": rows,
+        }
+        (RESULTS / f"{given.write}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Checks of what requests name, made before the app that would answer them is built.
+
+A command with the service in its own process asks them first: the app takes more than a second of
+CPU to build, and these a few tenths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from featurestore.tables.location import Location
+from featurestore.tables.root import read_format
+from service.parsers import find_parser
+from service.settings import Settings, is_loopback
+from service.tokenizer_cache import TokenizerCache
+from syntax.errors import ParsebankError, SpecError
+from syntax.subwords import POLICIES
+
+
+def check_names(
+    parsers: Iterable[tuple[str | None, str | None]] = (),
+    tokenizers: Iterable[str] = (),
+    policies: Iterable[str] = (),
+    **fields: Any,
+) -> None:
+    """Refuse a folder that cannot be a store, and names of which no request could use any.
+
+    Args:
+        parsers: Name and language of the parser of each request, as `find_parser` takes them.
+        tokenizers: Names and paths of tokenizers; those of the hub are not looked for.
+        policies: Names of subword policies.
+        **fields: Settings, as `service.app.create_app` takes them.
+
+    Raises:
+        StoreFormatError: The store is a file, or another program's or release's.
+        UnknownNameError: No parser, no tokenizer or no policy of those named is known.
+        SpecError: A setting or its value is invalid.
+    """
+    settings = Settings(**fields)
+    check_store(settings)
+    _check_any(partial(_find, settings), parsers)
+    _check_any(TokenizerCache(settings).folder, tokenizers)
+    _check_any(POLICIES.resolve, policies)
+
+
+def check_server(settings: Settings) -> None:
+    """Refuse what keeps a server from starting and needs no app to be seen.
+
+    Raises:
+        SpecError: The address is public without keys, or the rate limit is not one.
+        StoreFormatError: The store is a file, or another program's or release's.
+    """
+    from service.security.rates import parse_rate
+
+    check_bind(settings)
+    check_store(settings)
+    if settings.rate_limit is not None:
+        parse_rate(settings.rate_limit)
+
+
+def check_store(settings: Settings) -> None:
+    """Refuse a folder of this machine that cannot be a store; an object store is not asked.
+
+    Raises:
+        StoreFormatError: It is a file, or another program's or release's.
+    """
+    store = Location.of(settings.store)
+    if store.is_local:
+        read_format(store)
+
+
+def check_bind(settings: Settings) -> None:
+    """Refuse a public address unless there are keys, or it is allowed on purpose.
+
+    Raises:
+        SpecError: Neither is the case.
+    """
+    guarded = settings.keys_file is not None or settings.allow_remote
+    if not guarded and not is_loopback(settings.host):
+        raise SpecError(
+            f"{settings.host} is reachable from other machines, and whoever reaches it can read "
+            "and write the store. Ask for keys (`parsebank keys add NAME --keys-file keys.json`, "
+            "then --keys-file keys.json, PARSEBANK_KEYS_FILE), or pass --allow-remote "
+            "(PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication, or bind 127.0.0.1",
+            host=settings.host,
+        )
+
+
+def _find(settings: Settings, named: tuple[str | None, str | None]) -> None:
+    find_parser(settings, *named)
+
+
+def _check_any(find: Callable[[Any], object], names: Iterable[Any]) -> None:
+    """Raise the first error, if each of the names has one: requests fail alone."""
+    failures: list[ParsebankError] = []
+    for name in names:
+        try:
+            find(name)
+        except ParsebankError as error:
+            failures.append(error)
+        else:
+            return
+    if failures:
+        raise failures[0]

@@ -1,0 +1,105 @@
+"""The stored examples that recipes and runs name, found before torch is loaded.
+
+Nothing here imports torch, so that what is misspelled is refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syntax.errors import ParsebankError, SpecError, UnknownDatasetError
+from syntax.examples import LabelSpec
+from syntax.lists import listed
+from syntax.registry import unknown_name
+from trainer.options import MAIN, DataOptions, Recipe, TaskOptions
+from trainer.options.checks import raise_all
+from trainer.results import recipe_of
+
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+
+
+def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -> FeatureDataset:
+    """One split in one language or several, as the options name tokenizer, parser and version.
+
+    Raises:
+        UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
+        SpecError: The part is empty, or several fit and the options do not choose.
+    """
+    dataset = store.dataset(
+        data.dataset,
+        tokenizer=data.tokenizer,
+        split=split,
+        lang=lang,
+        version=data.version,
+        parser=data.parser,
+    )
+    if not len(dataset):
+        raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
+    return dataset
+
+
+def task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
+    """The label columns that a task reads, by name.
+
+    Raises:
+        UnknownNameError: The dataset lacks one.
+    """
+    found = {label.name: label for label in dataset.labels}
+    for name in task.columns():
+        if name not in found:
+            raise unknown_name(f"label of {dataset.name}", name, found)
+    return {name: found[name] for name in task.columns()}
+
+
+def check_recipe(store: FeatureStore, recipe: Recipe) -> None:
+    """Refuse a recipe whose streams name data or labels that a store lacks.
+
+    Raises:
+        ParsebankError: The only fault, as opening the data would raise it.
+        SpecError: There are several, which it lists.
+    """
+    faults: dict[str, ParsebankError] = {}
+    scored = {MAIN, *(stream.name for stream in recipe.streams if stream.task is not None)}
+    for name in recipe.stream_names:
+        own = recipe.of_stream(name)
+        for split in (own.data.train_split, *([own.data.dev_split] if name in scored else [])):
+            try:
+                task_labels(stored_part(store, own.data, split, own.data.lang), own.task)
+            except ParsebankError as error:
+                faults.setdefault(error.message, error)
+    raise_all(list(faults.values()))
+
+
+def check_part(
+    store: FeatureStore,
+    run: Path,
+    split: str,
+    langs: str | Iterable[str] | None = None,
+    dataset: str | None = None,
+) -> None:
+    """Refuse a dataset, split or language that a store lacks; a run's own parser is found later.
+
+    Args:
+        store: Where the data lie.
+        run: Folder of a finished run.
+        split: Which split is to be read.
+        langs: Which languages; those of the split by default.
+        dataset: Another dataset than the run's.
+
+    Raises:
+        SpecError: The folder holds no result of a run.
+        UnknownDatasetError: The store has no such data.
+    """
+    own = recipe_of(run).data
+    data = replace(own, dataset=dataset or own.dataset, version=None, parser=None)
+    for lang in listed(langs) or ("*",):
+        try:
+            stored_part(store, data, split, lang)
+        except UnknownDatasetError:
+            raise
+        except ParsebankError:
+            continue  # several parsers, of which the model's own is taken, or another's tokenizer

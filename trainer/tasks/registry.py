@@ -1,0 +1,53 @@
+"""The registry of tasks; nothing here imports torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final
+
+from syntax.registry import Registry
+from trainer.options.task import TaskOptions
+from trainer.switches import Switch
+
+if TYPE_CHECKING:
+    from trainer.tasks.base import Head, Task
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """The parts of a registered task.
+
+    Attributes:
+        options: Their default ``name`` is the name of the task.
+        task_class: Targets and scorer: the class, or ``module:name``, which is imported when it is
+            used, so that recipes can be checked without torch.
+        head_class: The torch module, likewise.
+        auto_class: Name of the auto class of transformers that loads models of this task, such as
+            ``AutoModelForTokenClassification``; ``AutoModel`` alone loads them when left out.
+        switches: Where papers and their released code differ.
+    """
+
+    options: type[TaskOptions]
+    task_class: type[Task] | str
+    head_class: type[Head] | str
+    auto_class: str | None = None
+    switches: tuple[Switch, ...] = ()
+
+    @property
+    def task(self) -> type[Task]:
+        """The class of targets and scorer."""
+        return _loaded(self.task_class)
+
+    @property
+    def head(self) -> type[Head]:
+        """The class of the torch module."""
+        return _loaded(self.head_class)
+
+
+def _loaded(found: Any) -> Any:
+    return resolve_name(found) if isinstance(found, str) else found
+
+
+TASKS: Final[Registry[TaskEntry]] = Registry("task")
+"""Every task by name. To add one, write its module and its options, and add it here."""

@@ -1,7 +1,8 @@
 """Expansion of multiword tokens to their words: *de le chat* instead of *du chat*.
 
 The preprocessing released with Syntax-MBERT (Ahmad et al. 2021) tokenizes the syntactic words of
-the parse. A dataset of these words has the mode ``pretokenized``.
+the parse. A dataset of these words has the mode ``pretokenized``. The release of MicroBERT's
+successor (lr-sib, commit 61e8873) keeps the tokens, too: *du de le chat*.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from syntax.examples import (
     Segment,
 )
 from syntax.trees.conllu import format_conllu, parse_conllu
+from syntax.trees.parse import Parse
 from syntax.trees.sentence import Sentence, Token
 from syntax.trees.spacing import with_spacing
 
@@ -59,7 +61,12 @@ def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
 
 
 def expanded(
-    client: Client, spec: DatasetSpec, examples: Iterable[Sent], **options: Any
+    client: Client,
+    spec: DatasetSpec,
+    examples: Iterable[Sent],
+    *,
+    keep_tokens: bool = False,
+    **options: Any,
 ) -> Iterator[Sent]:
     """Replace the text of every example by the words of its parse.
 
@@ -71,17 +78,26 @@ def expanded(
         client: Parses the texts.
         spec: Specification of the examples before the expansion.
         examples: Items of a reader, or of one shard of them.
+        keep_tokens: Leave each multiword token before its words.
         options: Keywords of `Client.parse`: ``parser``, ``long_sentences``.
 
     Returns:
         Examples in mode ``pretokenized`` (``gold`` stays); an example whose text cannot be parsed
         becomes a rejection.
+
+    Raises:
+        SpecError: As for `expanded_spec`; or tokens are to be kept in gold trees, which have none.
     """
     expanded_spec(spec)
+    if keep_tokens and spec.mode == "gold":
+        raise SpecError(
+            f"{spec.name} has mode gold, and its trees are of words; keep multiword tokens of "
+            "parsed text alone"
+        )
     file = TemporaryFile()  # noqa: SIM115 - the iterator closes it
     try:
         count = 0
-        for item in _made(client, spec, examples, options):
+        for item in _made(client, spec, examples, keep_tokens, options):
             pickle.dump(item, file)
             count += 1
         file.seek(0)
@@ -98,7 +114,7 @@ def _read_back(file: IO[bytes], count: int) -> Iterator[Sent]:
 
 
 def _made(
-    client: Client, spec: DatasetSpec, examples: Iterable[Sent], options: Any
+    client: Client, spec: DatasetSpec, examples: Iterable[Sent], keep_tokens: bool, options: Any
 ) -> Iterator[Sent]:
     items = iter(examples)
     step = max(1, min(AT_ONCE, _MOST_TEXTS // len(spec.fields)))
@@ -106,7 +122,7 @@ def _made(
         if spec.mode == "gold":
             yield from map(_expanded_gold, batch)
         else:
-            yield from _expanded_batch(client, spec, batch, options)
+            yield from _expanded_batch(client, spec, batch, keep_tokens, options)
 
 
 def _expanded_gold(item: Sent) -> Sent:
@@ -131,7 +147,11 @@ def _expanded_sentence(sentence: Sentence) -> Sentence:
 
 
 def _expanded_batch(
-    client: Client, spec: DatasetSpec, batch: Sequence[Sent], options: dict[str, Any]
+    client: Client,
+    spec: DatasetSpec,
+    batch: Sequence[Sent],
+    keep_tokens: bool,
+    options: dict[str, Any],
 ) -> Iterator[Sent]:
     """Expand the items of one request."""
     segments = [x for item in batch if isinstance(item, Example) for x in item.segments]
@@ -146,11 +166,14 @@ def _expanded_batch(
         if not isinstance(item, Example):
             yield item
         else:
-            yield _with_words(spec, item, [*islice(found, len(item.segments))])
+            yield _with_words(spec, item, [*islice(found, len(item.segments))], keep_tokens)
 
 
 def _with_words(
-    spec: DatasetSpec, example: Example, found: Sequence[ParsedItem | ItemError]
+    spec: DatasetSpec,
+    example: Example,
+    found: Sequence[ParsedItem | ItemError],
+    keep_tokens: bool,
 ) -> Example | Rejection:
     parsed = [item for item in found if isinstance(item, ParsedItem)]
     for item in found:
@@ -164,9 +187,23 @@ def _with_words(
             if tags is None:
                 message = f"the parser found a word that is part of no token that {label.name} tags"
                 return Rejection(example.example_id, LabelError.error_type, message)
-            labels[label.name] = tags
-    segments = tuple(Segment(tokens=tuple(item.parse.form)) for item in parsed)
+            shown = _shown(item.parse, keep_tokens)
+            labels[label.name] = tuple(tags[word] for _, word in shown)
+    segments = tuple(
+        Segment(tokens=tuple(form for form, _ in _shown(item.parse, keep_tokens)))
+        for item in parsed
+    )
     return replace(example, segments=segments, labels=labels)
+
+
+def _shown(parse: Parse, keep_tokens: bool) -> Iterator[tuple[str, int]]:
+    """What a text becomes: forms, each with the word that its tag is of."""
+    spans = zip(parse.token_ranges(), parse.token_start, parse.token_end, strict=True)
+    for (first, end), start, stop in spans:
+        if keep_tokens and end - first > 1:
+            yield parse.text[start:stop], first
+        for word in range(first, end):
+            yield parse.form[word], word
 
 
 def _tags_of_words(tags: Any, item: ParsedItem) -> tuple[str, ...] | None:

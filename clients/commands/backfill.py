@@ -74,6 +74,14 @@ def backfill(
             help="Replace multiword tokens by their words: `de el`, not `del`.",
         ),
     ] = False,
+    keep_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--keep-tokens",
+            help="With --expand-words, leave multiword tokens before their words: `del de el`, as "
+            "MicroBERT's successor is released.",
+        ),
+    ] = False,
     long_sentences: Annotated[
         bool,
         typer.Option(
@@ -150,8 +158,11 @@ def backfill(
     from clients.commands.reports import check_report, show_outcome, write_report
     from clients.cut import piece_counter
     from clients.shards import Shard
+    from syntax.errors import SpecError
     from syntax.lists import ParserChoice, listed
 
+    if keep_tokens and not expand_words:
+        raise SpecError("--keep-tokens says what --expand-words leaves; give both, or neither")
     reader = chosen_reader(
         benchmark,
         listed(columns),
@@ -175,6 +186,7 @@ def backfill(
         mode=mode,
         limit=limit,
         expand_words=expand_words,
+        keep_tokens=keep_tokens,
         max_pieces=max_pieces,
         shard=Shard.read(shard) if shard else None,
         options={

@@ -133,6 +133,7 @@ class BackfillPlan:
         mode: Mode of the segments; the reader's default when left out.
         limit: Largest number of items of each part.
         expand_words: Whether multiword tokens are replaced by their words.
+        keep_tokens: Whether they stand before them, then.
         max_pieces: Most pieces of a sequence, to which tokens are cut before they are parsed.
         shard: The shard of each part that is sent; everything when left out.
         options: Keywords of `Client.backfill`.
@@ -146,6 +147,7 @@ class BackfillPlan:
     mode: str | None = None
     limit: int | None = None
     expand_words: bool = False
+    keep_tokens: bool = False
     max_pieces: int | None = None
     shard: Shard | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -249,7 +251,14 @@ class BackfillPlan:
         if self.expand_words:
             parser = ParserChoice.read(options.get("parser")).of(planned.lang)
             long_sentences = options.get("long_sentences")
-            sent = expanded(client, spec, sent, parser=parser, long_sentences=long_sentences)
+            sent = expanded(
+                client,
+                spec,
+                sent,
+                keep_tokens=self.keep_tokens,
+                parser=parser,
+                long_sentences=long_sentences,
+            )
             spec = expanded_spec(spec)
         if self.max_pieces is not None:
             tokenizer = Path(planned.tokenizer or "")

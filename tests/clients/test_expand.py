@@ -79,6 +79,24 @@ def test_each_word_of_a_token_repeats_its_tag(client) -> None:
     assert found.labels == {"ner_tags": ("B-PER", "B-PER", "O", "O")}
 
 
+def test_multiword_tokens_can_stay_before_their_words(client) -> None:
+    """As in lr-sib, whose list of Stanza's tokens has ranges and their words."""
+    text = Example("1", (Segment(text="I don't know."), Segment(text="He cannot go.")))
+    (found,) = expanded(client, PAIRS, [text], keep_tokens=True)
+    assert [segment.tokens for segment in found.segments] == [
+        ("I", "don't", "do", "n't", "know", "."),
+        ("He", "cannot", "can", "not", "go", "."),
+    ]
+    tokens = Segment(tokens=("Peter's", "friends", "know"))
+    tagged = Example("1", (tokens,), {"ner_tags": ("B-PER", "O", "O")})
+    (found,) = expanded(client, TAGGED, [tagged], keep_tokens=True)
+    assert found.segments[0].tokens == ("Peter's", "Peter", "'s", "friends", "know")
+    assert found.labels == {"ner_tags": ("B-PER", "B-PER", "B-PER", "O", "O")}
+    gold = DatasetSpec("ud", "dev", "fr", ("text",), mode="gold")
+    with pytest.raises(SpecError, match="ud has mode gold"):
+        expanded(client, gold, [], keep_tokens=True)
+
+
 def test_expanded_tokens_without_tags_have_no_tags(client) -> None:
     blind = Example("1", (Segment(tokens=("Peter's", "friends")),), {"ner_tags": None})
     (found,) = expanded(client, TAGGED, [blind])
@@ -165,6 +183,13 @@ def test_a_dry_run_cannot_expand(parsebank) -> None:
     result = parsebank(*place, "--expand-words", "--dry-run")
     assert result.exit_code == 1
     assert "--expand-words parses every text" in result.stderr
+
+
+def test_tokens_are_kept_of_expanded_words_alone(parsebank) -> None:
+    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--mode", "sentence")
+    result = parsebank(*place, "--keep-tokens")
+    assert result.exit_code == 1
+    assert "--keep-tokens says what --expand-words leaves" in result.stderr
 
 
 def test_a_french_text_reads_as_in_the_release(data_dir, tmp_path) -> None:

@@ -86,7 +86,7 @@ def test_each_restart_lowers_the_rate_after_a_warm_up_in_passes() -> None:
     given = options(restart_after=1, warmup_epochs=2)
     none = evaluations(0.5)
     rates = [learning_rate(step, 100, given, none, 8) for step in range(10)]
-    assert rates == [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0]
+    assert rates == [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.0, 1.0]
     assert learning_rate(50, 100, given, evaluations(0.5, 0.4), 8) == 0.75
     assert learning_rate(50, 100, given, evaluations(*[0.5] * 5), 8) == 0.75**2
 

@@ -34,8 +34,8 @@ class AdversaryOptions(ObjectiveOptions):
             tell the language.
         strength: Factor of what the encoder learns, lambda; 0 trains the discriminator alone.
         level: Whether each ``word`` is classified, or the mean of a ``sentence``.
-        discriminator: ``weak``, a linear map, by which the authors' parsers transferred best;
-            ``not_so_weak`` or ``strong``.
+        discriminator: ``weak``, a linear map, which the authors found to work better than deeper
+            ones; ``not_so_weak`` or ``strong``.
         gan_loss: A switch: the losses of ``gan``.
         positions: A switch: which states are read.
         soft_labels: What the discriminator is to say of the source and of the auxiliary language

@@ -337,13 +337,13 @@ def learning_rate(
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
-    [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
+    [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
     >>> cosine = TrainingOptions(learning_rate=1.0, warmup_steps=2, schedule="cosine")
     >>> [round(learning_rate(step, 6, cosine), 2) for step in range(6)]
-    [0.0, 0.5, 1.0, 0.85, 0.5, 0.15]
+    [0.5, 1.0, 1.0, 0.85, 0.5, 0.15]
     >>> root = TrainingOptions(learning_rate=1.0, warmup_steps=2, schedule="inverse_sqrt")
-    >>> [round(learning_rate(step, 6, root), 2) for step in (0, 1, 2, 8)]
-    [0.0, 0.5, 1.0, 0.5]
+    >>> [round(learning_rate(step, 6, root), 2) for step in (0, 1, 2, 7)]
+    [0.5, 1.0, 0.82, 0.5]
     """
     warmup = max(
         training.warmup_steps,
@@ -353,7 +353,7 @@ def learning_rate(
     if step < warmup_epoch_steps == warmup:  # the last step of these passes has the full rate
         return training.learning_rate * (step + 1) / warmup
     if step < warmup:
-        return training.learning_rate * step / warmup
+        return training.learning_rate * (step + 1) / warmup
     if training.schedule == "plateau":
         decays = plateaus([one.headline for one in evaluations], training.decay_after)
         return float(training.learning_rate * training.decay**decays)
@@ -364,7 +364,7 @@ def learning_rate(
     if training.schedule == "constant":
         return training.learning_rate
     if training.schedule == "inverse_sqrt":
-        return float(training.learning_rate * (max(1, warmup) / max(1, step)) ** 0.5)
+        return float(training.learning_rate * (max(1, warmup) / (step + 1)) ** 0.5)
     left = max(0.0, (total_steps - step) / max(1, total_steps - warmup))
     if training.schedule == "cosine":
         return training.learning_rate * (1 - math.cos(math.pi * left)) / 2

@@ -245,8 +245,9 @@ def test_an_encoder_with_too_few_pieces_is_refused(
 
 
 def test_the_learning_rate_rises_then_falls_to_nothing() -> None:
+    """No step has the rate 0, which would read a batch for nothing."""
     options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
-    assert [learning_rate(step, 6, options) for step in range(6)] == [0, 0.5, 1, 0.75, 0.5, 0.25]
+    assert [learning_rate(step, 6, options) for step in range(6)] == [0.5, 1, 1, 0.75, 0.5, 0.25]
     published = TrainingOptions()
     assert learning_rate(0, 100, published) == published.learning_rate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -212,6 +213,19 @@ def test_shared_dropout_drops_the_same_features_of_all_words() -> None:
     assert (found[0] != found[1]).any()
     assert set(found.unique().tolist()) == {0.0, 2.0}
     assert torch.equal(part.eval()(states), states)
+
+
+@torch.no_grad()
+def test_positions_of_words_are_sines_then_cosines() -> None:
+    """Feature by feature, by AllenNLP's `add_positional_features`, whose rates end at 1e-4."""
+    part = WordTransformer(6, 8, 1, 2, 0.0)
+    seen: list[Tensor] = []
+    part.layers[0].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    part(torch.zeros(1, 4, 6), torch.ones(1, 4, dtype=torch.bool))
+    rates = [1.0, 1e-2, 1e-4]
+    for place in range(4):
+        expected = [f(place * rate) for f in (math.sin, math.cos) for rate in rates]
+        assert seen[0][0, place].tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def test_padding_changes_nothing_in_the_transformer() -> None:

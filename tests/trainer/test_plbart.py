@@ -375,6 +375,14 @@ def test_published_hyper_parameters() -> None:
     assert (training.betas, training.epsilon) == ((0.9, 0.98), 1e-6)
     tuned = RECIPES["plbart-generation"]().training
     assert (tuned.learning_rate, tuned.batch_size, tuned.patience) == (3e-5, 32, 10)
+
+
+def test_the_released_script_is_followed() -> None:
+    """pretrain/absolute.sh: fairseq's betas, one dropout, and decay of everything."""
     released = RECIPES["plbart-as-released"]()
+    assert (released.model.layer_dropout, released.model.dropouts) == (0.1, ())
+    assert (released.training.betas, released.training.accumulation) == ((0.9, 0.999), 60)
+    ((group,),) = (one.groups for one in released.optimizers)
+    assert (group.parameters, group.weight_decay) == ((".*",), 0.01)
     for task in (released.task, *(stream.task for stream in released.streams)):
         assert (task.noise, task.covered, task.mean, task.random) == ("as_released", 0.3, 3.5, 0.1)

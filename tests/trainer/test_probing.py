@@ -160,18 +160,23 @@ def test_the_classifier_learns_what_a_linear_map_cannot() -> None:
     assert fit(train, dev, 2, options, seed=0).accuracy == found.accuracy
 
 
-def test_size_and_dropout_are_chosen_on_dev() -> None:
+def test_size_dropout_and_l2_are_chosen_on_dev() -> None:
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(90, 4)).astype(np.float32)
     items = Vectors.of(inputs, (inputs[:, 0] > 0).astype(np.int64))
-    options = ClassifierOptions(hidden=(0, 4), dropout=(0.0, 0.5), max_epochs=8)
+    options = ClassifierOptions(
+        hidden=(0, 4), dropout=(0.0, 0.5), l2=(0.5, 0.0), learning_rate=0.1, max_epochs=8
+    )
     found = fit(items, items, 2, options, seed=1)
     tried = [
-        fit(items, items, 2, replace(options, hidden=(size,), dropout=(share,)), seed=1)
+        fit(items, items, 2, replace(options, hidden=(size,), dropout=(share,), l2=(l2,)), seed=1)
         for size in options.hidden
         for share in options.dropout
+        for l2 in options.l2
     ]
     assert found.accuracy == max(one.accuracy for one in tried)
+    assert len({one.accuracy for one in tried}) > 1
+    assert found.l2 == 0.0
 
 
 def test_control_tasks_give_each_type_one_class() -> None:

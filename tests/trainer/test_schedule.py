@@ -42,7 +42,7 @@ def test_the_rate_falls_on_a_plateau_alone() -> None:
     options = TrainingOptions(
         learning_rate=0.1, schedule="plateau", decay=0.9, decay_after=5, warmup_steps=2
     )
-    found = [learning_rate(1, 10, options), learning_rate(2, 10, options)]
+    found = [learning_rate(0, 10, options), learning_rate(1, 10, options)]
     assert found == [0.05, 0.1]
     stalled = evaluations(0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.6, 0.6)
     assert learning_rate(9, 10, options, stalled[:5]) == 0.1

@@ -61,7 +61,7 @@ def test_only_kept_words_have_edges_and_roots() -> None:
     assert edges_of(distance, np.array([False, True, True, True])) == {(1, 2), (1, 3)}
     assert all(1 not in edge for edge in edges_of(distance, kept))
     assert root_of(np.array([3.0, 0.5, 1.0, 2.0]), kept) == 2
-    assert root_of(np.array([3.0]), np.array([False])) is None
+    assert root_of(np.array([3.0, 2.0]), np.array([False, False])) == 1
 
 
 @given(st.integers(2, 8), st.integers(0, 2**32 - 1))
@@ -100,7 +100,7 @@ def slow_scores(predicted, batch, target: str) -> tuple[float, float]:
                 rows = [(predicted[row][i][words], gold[i][words]) for i in words]
             else:
                 right = min(kept, key=lambda at: predicted[row][at]) == min(
-                    kept, key=lambda at: gold[at]
+                    words, key=lambda at: gold[at]
                 )
                 hits, total = hits + right, total + 1
                 rows = [(predicted[row][words], gold[words])]
@@ -158,6 +158,15 @@ def test_gold_itself_is_perfect(forest_batch) -> None:
         scores = scorer.scores()
         assert scores.headline == 1.0
         assert scores.spearman == pytest.approx(1.0)
+
+
+def test_a_root_that_is_punctuation_is_not_found() -> None:
+    """As in the authors' code, whose predictions are never punctuation while there are words."""
+    scorer = StructuralProbe(StructuralProbeOptions(target="depth"), {}).scorer(None)
+    depth = np.array([1.0, 0.0, 2.0])
+    scorer.take("a", depth, depth, np.array([True, False, True]))
+    scorer.take("b", depth, depth, np.array([False, False, False]))
+    assert scorer.scores().root_accuracy == 0.5
 
 
 def model_of(bert_config, target) -> SyntaxModel:

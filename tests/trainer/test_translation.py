@@ -272,7 +272,7 @@ def test_published_hyper_parameters(name) -> None:
     assert (training.betas, training.epsilon) == ((0.9, 0.98), 1e-9)
     for step in (1, 2000, 8000, 32_000):
         expected = 512**-0.5 * min(step**-0.5, step * 8000**-1.5)
-        assert learning_rate(step, 300_000, training) == pytest.approx(expected)
+        assert learning_rate(step - 1, 300_000, training) == pytest.approx(expected)
     assert recipe.data.policy == "broadcast"
 
 

@@ -51,6 +51,10 @@ def probe(
         str, typer.Option(help="Sizes of the hidden layer, chosen on dev; 0: none.")
     ] = "50,100,200",
     dropout: Annotated[str, typer.Option(help="Dropout, chosen on dev.")] = "0,0.1,0.2",
+    l2: Annotated[
+        str,
+        typer.Option(help="L2 of the classifier, chosen on dev; SentEval: 1e-5,1e-4,1e-3,1e-2."),
+    ] = "0",
     activation: Annotated[
         Literal["sigmoid", "relu"], typer.Option(help="Of the hidden layer.")
     ] = "sigmoid",
@@ -105,6 +109,7 @@ def probe(
         classifier=ClassifierOptions(
             hidden=_numbers(int, "hidden", hidden),
             dropout=_numbers(float, "dropout", dropout),
+            l2=_numbers(float, "l2", l2),
             activation=activation,
         ),
         structure=StructureOptions(rank=rank),

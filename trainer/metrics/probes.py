@@ -47,14 +47,14 @@ def edges_of(distance: NDArray[Any], kept: NDArray[np.bool_]) -> Edges:
     return {(place[one], place[other]) for one, other in found}
 
 
-def root_of(depth: NDArray[Any], kept: NDArray[np.bool_]) -> int | None:
-    """The word of least depth among some, the first of equals; None if no word counts.
+def root_of(depth: NDArray[Any], kept: NDArray[np.bool_]) -> int:
+    """The word of least depth among some, or among all if there are none; the first of equals.
 
     Args:
         depth: Of all words. *Shape:* (W,).
-        kept: Words that count. *Shape:* (W,).
+        kept: Words that may be chosen. *Shape:* (W,).
     """
-    return int(np.flatnonzero(kept)[np.argmin(depth[kept])]) if kept.any() else None
+    return int(np.argmin(np.where(kept, depth, np.inf) if kept.any() else depth))
 
 
 def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]:

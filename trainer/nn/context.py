@@ -160,6 +160,9 @@ class SharedDropout(nn.Module):
 class WordTransformer(nn.Module):
     """Layers of a transformer over words, with sinusoidal positions (Vaswani et al. 2017).
 
+    Sines come before cosines, over rates from 1 to 1e-4, as in AllenNLP, which MicroBERT is built
+    on.
+
     Args:
         width: Of input and output.
         feed_forward: Of the feed-forward part.
@@ -181,7 +184,7 @@ class WordTransformer(nn.Module):
 
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
         """The states of words with what is around them; arguments as of `BiLstm`."""
-        states_BWD = states_BWD + sinusoids(states_BWD.shape[1], self.width).to(states_BWD)
+        states_BWD = states_BWD + _halved_sinusoids(states_BWD.shape[1], self.width).to(states_BWD)
         # A sequence without words would attend to nothing, which is NaN; it may attend to all.
         hidden_BW = ~real_BW & real_BW.any(1, keepdim=True)
         for layer in self.layers:
@@ -200,6 +203,14 @@ def sinusoids(count: int, width: int) -> Tensor:
     found[:, 0::2] = torch.sin(places * rates)
     found[:, 1::2] = torch.cos(places * rates)[:, : width // 2]
     return found
+
+
+def _halved_sinusoids(count: int, width: int) -> Tensor:
+    """Sines, then cosines, then 0 in an odd width. *Shape:* (count, width), float32."""
+    half = width // 2
+    rates = torch.exp(torch.linspace(0, -math.log(10_000.0), half))
+    angles = torch.arange(count)[:, None] * rates
+    return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
 
 
 def _turned(real_BW: Tensor) -> Tensor:

@@ -34,8 +34,8 @@ class AdversaryOptions(ObjectiveOptions):
             tell the language.
         strength: Factor of what the encoder learns, lambda; 0 trains the discriminator alone.
         level: Whether each ``word`` is classified, or the mean of a ``sentence``.
-        discriminator: ``weak``, a linear map, by which the authors' parsers transferred best;
-            ``not_so_weak`` or ``strong``.
+        discriminator: ``weak``, a linear map, which the authors found to work better than deeper
+            ones; ``not_so_weak`` or ``strong``.
         dropout: Of whole features of the states that the discriminator reads, in training; a
             parser's ``parser_dropout`` takes features of its own.
         residual: A switch: the blocks of the strong discriminator.

@@ -44,7 +44,8 @@ class TrainingOptions:
             left out.
         restart_double: Restarts after which ``restart_after`` is doubled.
         max_restarts: The run ends with this restart.
-        warmup_steps: Steps over which the learning rate rises, before the schedule begins.
+        warmup_steps: Steps over which the learning rate rises, before the schedule begins; the last
+            of them has the full rate.
         warmup_share: The same as a share of all steps.
         warmup_epochs: The same in passes over the main stream, from the first one on; steps of
             other streams count, too. The largest of the three counts.

@@ -1,7 +1,7 @@
 """SentEval's classifier of vectors: one hidden layer, or logistic regression.
 
 Conneau and Kiela 2018, "SentEval: An Evaluation Toolkit for Universal Sentence Representations".
-Size and dropout are chosen on dev, and so is the pass at which training ends.
+Size, dropout and L2 are chosen on dev, and so is the pass at which training ends.
 
 Letters in shapes: ``I`` items, ``D`` width of the vectors, ``C`` classes.
 """
@@ -41,13 +41,14 @@ class Fitted:
 
     Attributes:
         accuracy: On dev.
-        hidden, dropout: What was chosen.
+        hidden, dropout, l2: What was chosen.
         model: The classifier.
     """
 
     accuracy: float
     hidden: int
     dropout: float
+    l2: float
     model: nn.Module
 
     @torch.no_grad()
@@ -75,11 +76,13 @@ def new_classifier(
 def fit(
     train: Vectors, dev: Vectors, classes: int, options: ClassifierOptions, seed: int
 ) -> Fitted:
-    """The classifier that is best on dev, among those of all sizes and dropouts."""
-    choices = product(options.hidden, options.dropout)
+    """The classifier that is best on dev, among those of all sizes, dropouts and L2."""
+    choices = product(options.hidden, options.dropout, options.l2)
     tried = (
-        _fit(train, dev, classes, hidden, dropout, options, seed)
-        for hidden, dropout in dict.fromkeys((one, other if one else 0.0) for one, other in choices)
+        _fit(train, dev, classes, hidden, dropout, l2, options, seed)
+        for hidden, dropout, l2 in dict.fromkeys(
+            (size, dropout if size else 0.0, l2) for size, dropout, l2 in choices
+        )
     )
     return max(tried, key=lambda one: one.accuracy)
 
@@ -90,6 +93,7 @@ def _fit(
     classes: int,
     hidden: int,
     dropout: float,
+    l2: float,
     options: ClassifierOptions,
     seed: int,
 ) -> Fitted:
@@ -98,7 +102,9 @@ def _fit(
         width = train.inputs_ID.shape[1]
         model = new_classifier(width, classes, hidden, dropout, options.activation)
         model.to(train.inputs_ID.device)
-        optimizer = torch.optim.Adam(model.parameters(), options.learning_rate, fused=True)
+        optimizer = torch.optim.Adam(
+            model.parameters(), options.learning_rate, weight_decay=l2, fused=True
+        )
         best, kept, without_better, epoch = -1.0, model, 0, 0
         while epoch < options.max_epochs and without_better <= options.tenacity:
             for _ in range(options.epoch_size):
@@ -110,7 +116,7 @@ def _fit(
                 best, kept = accuracy, copy.deepcopy(model)
             else:  # looks without a better one are counted through, as SentEval does
                 without_better += 1
-    return Fitted(best, hidden, dropout, kept)
+    return Fitted(best, hidden, dropout, l2, kept)
 
 
 def _pass(

@@ -46,6 +46,8 @@ class ClassifierOptions:
     Attributes:
         hidden: Sizes of the hidden layer to choose from on dev; 0 is logistic regression.
         dropout: Probabilities to choose from on dev.
+        l2: Factors of the squared weights in the loss to choose from on dev; SentEval tries 1e-5 to
+            1e-2, which is four times the work.
         activation: Of the hidden layer.
         batch_size: Vectors of a step.
         learning_rate: Adam's.
@@ -56,6 +58,7 @@ class ClassifierOptions:
 
     hidden: tuple[int, ...] = (50, 100, 200)
     dropout: tuple[float, ...] = (0.0, 0.1, 0.2)
+    l2: tuple[float, ...] = (0.0,)
     activation: Activation = "sigmoid"
     batch_size: int = 64
     learning_rate: float = 1e-3
@@ -72,6 +75,8 @@ class ClassifierOptions:
             raise SpecError(f"hidden is {self.hidden}; give sizes of 0 or more")
         if not self.dropout or not all(0 <= share < 1 for share in self.dropout):
             raise SpecError(f"dropout is {self.dropout}; give probabilities below 1")
+        if not self.l2 or not all(0 <= factor < 1 for factor in self.l2):
+            raise SpecError(f"l2 is {self.l2}; give factors below 1, such as 1e-4")
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,8 +133,9 @@ class ProbeScores(NamedScores):
             the words of a sentence.
         uuas: Share of the tree's edges, without punctuation, that the minimum spanning tree of the
             predicted distances has; None for depths.
-        root_accuracy: Share of sentences whose root is predicted least deep, punctuation left
-            out; None for distances.
+        root_accuracy: Share of sentences whose root is predicted least deep of the words that are
+            not punctuation; of one whose root is punctuation no prediction is right, as in the
+            authors' code. None for distances.
         loss: Mean loss of the examples.
         metric: Name of the headline.
     """
@@ -186,7 +187,7 @@ class ProbeScorer:
         if self._options.target == "distance":
             found = _Found(edges_of(gold, kept), edges_of(ours, kept))
         else:
-            found = _Found({root_of(gold, kept)} - {None}, {root_of(ours, kept)} - {None})
+            found = _Found({int(np.argmin(gold))}, {root_of(ours, kept)})
         self._found[example_id].append(found)
 
     def scores(self) -> ProbeScores:

@@ -4,7 +4,9 @@ Pre-training is as in sections 2.1 and 2.2 of the paper: 2,048 texts a step, 100
 (beta2 .98, epsilon 1e-6) at 3e-4 after 2,000 of warm-up, then linear decay, dropout .1, .05 from
 50,000 on and 0 from 80,000 on, and languages in proportion to their texts to the power .3. Weight
 decay, clipping and the loss, a plain cross-entropy, are those of the released script
-(``pretrain/absolute.sh``), of which the paper says nothing.
+(``pretrain/absolute.sh``, commit 2bd0b7e), of which the paper says nothing. That script has no
+schedule of dropout and names no beta2, which is .999 in fairseq; nor does fairseq spare biases and
+LayerNorm from decay.
 
 Fine-tuning is as in section 2.3: batches of 32 at 3e-5, 2,500 steps of warm-up, at most 100,000,
 patience 10. Set ``model.start_from`` to the pre-trained run.
@@ -12,10 +14,19 @@ patience 10. Set ``model.start_from`` to the pre-trained run.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from trainer import options
-from trainer.options import DataOptions, PlbartOptions, Recipe, StreamOptions, TrainingOptions
+from trainer.options import (
+    DataOptions,
+    GroupOptions,
+    OptimizerOptions,
+    PlbartOptions,
+    Recipe,
+    StreamOptions,
+    TrainingOptions,
+)
 from trainer.recipes.base import RECIPES, variant
 
 _PRETRAINING: Final = TrainingOptions(
@@ -80,11 +91,18 @@ def plbart() -> Recipe:
 
 
 def plbart_as_released() -> Recipe:
-    """The same with the noise of the released script, whose steps have 60 batches a process."""
+    """The same as the released script has it: noise, dropout, optimizer, 60 batches a step."""
     own = ("noise=as_released", "covered=0.3")
     prefixes = ("task", "streams.python.task", "streams.en.task")
     noise = [f"{prefix}.{setting}" for prefix in prefixes for setting in own]
-    return variant(plbart(), "as-released", "accumulation=60", *noise)
+    everything = GroupOptions("everything", (".*",), weight_decay=_PRETRAINING.weight_decay)
+    plain = replace(
+        plbart(),
+        model=PlbartOptions(),
+        training=replace(_PRETRAINING, betas=(0.9, 0.999), accumulation=60),
+        optimizers=(OptimizerOptions("main", groups=(everything,)),),
+    )
+    return variant(plain, "as-released", *noise)
 
 
 def plbart_generation() -> Recipe:

@@ -92,7 +92,7 @@ def relation_structural_as_released() -> Recipe:
 
 
 def _as_released(recipe: Recipe) -> Recipe:
-    from trainer.tasks import TASKS
+    from trainer.tasks import TASKS  # imports torch
 
     both = (*SWITCHES, *TASKS[recipe.task.name].switches)
     switches = [f"{switch.option}=as_released" for switch in both]

@@ -1,11 +1,12 @@
 """What an answer to a typing mistake costs: CPU seconds of each of `MISTAKES`, one command each.
 
-    python -m benchmarks.mistakes [--rounds 3] [--write]
+    python -m benchmarks.mistakes [--rounds 3] [--beside CHECKOUT] [--write NAME]
 
 A store with the bundled sample and a run of the recipe `sample` are made first, in a temporary
 folder or in `--folder`, which keeps them. CPU seconds are user and system time of the command and
-all its processes, the best of the rounds, after a first round that warms the disk. Beside them
-stand commands that are right and should start quickly (`QUICK`).
+all its processes, the best of the rounds, after one command that warms the disk. With another
+checkout, both take turns. Beside the mistakes stand commands that are right and should start
+quickly (`QUICK`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 RESULTS: Final = Path(__file__).parent / "results"
 PARSEBANK: Final = (sys.executable, "-m", "parsebank")
@@ -101,7 +102,7 @@ MISTAKES: Final = (
     Mistake("store inspect --store {missing}", "{missing}"),
     Mistake("store inspect --store {notes}", "{notes}"),
     Mistake("store inspect --store {damaged}", "parsebank.json"),
-    Mistake("store stats --store {store} --lang English", "en"),
+    Mistake("store stats --store {store} --lang English", "English"),
     Mistake("store export {missing} --dataset xnli --store {store}", "sample"),
     Mistake("store pin paper --dataset xnli --store {store}", "sample"),
     Mistake("store sql --store {missing} select", "{missing}"),
@@ -166,56 +167,74 @@ def fill(found: Mapping[str, Path]) -> None:
             subprocess.run([*PARSEBANK, *step.split()], check=True, stdout=subprocess.DEVNULL)
 
 
-def measured(words: Sequence[str], folder: Path) -> tuple[float, str]:
+def measured(words: Sequence[str], folder: Path, checkout: Path) -> tuple[float, str]:
     """CPU seconds of a command and its processes, and what it wrote."""
     before = os.times()
     words = ["select 1" if word == "select" else word for word in words]
+    path = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
-        [*PARSEBANK, *words], check=False, capture_output=True, text=True, cwd=folder, timeout=600
+        [*PARSEBANK, *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": path},
     )
     after = os.times()
     spent = sum(after[2:4]) - sum(before[2:4])
     return spent, done.stdout + done.stderr
 
 
-def best(words: Sequence[str], folder: Path, rounds: int) -> tuple[float, str]:
-    """The least CPU seconds of some rounds after a first one."""
-    measured(words, folder)
-    return min(measured(words, folder) for _ in range(rounds))
+def row_of(
+    one: Mistake, found: Mapping[str, Path], checkouts: Mapping[str, Path], rounds: int
+) -> dict[str, Any]:
+    """A command, and its CPU seconds by checkout."""
+    words, folder = one.words(found), found["store"].parent
+    turns = {
+        name: [measured(words, folder, checkout) for _ in range(rounds)]
+        for name, checkout in checkouts.items()
+    }
+    answer = turns["here"][0][1]
+    last = answer.strip().splitlines()[-1:] or [""]
+    seconds = {name: round(min(spent for spent, _ in turn), 2) for name, turn in turns.items()}
+    named = one.says.format(**found) in answer
+    print(
+        *(f"{spent:6.2f}" for spent in seconds.values()), "" if named else "NOT NAMED", one.command
+    )
+    print(f"        {last[0][:160]}", flush=True)
+    return {"command": one.command, "cpu_seconds": seconds, "named": named}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--beside", type=Path, help="another checkout to measure in turns")
     parser.add_argument("--write", metavar="NAME", help="write results/NAME.json")
-    parser.add_argument("--only", default="", help="commands that begin so")
+    parser.add_argument(
+        "--every", type=int, default=1, help="measure only each second, third, ... mistake"
+    )
     given = parser.parse_args()
+    checkouts = {"here": Path(__file__).parents[1]}
+    if given.beside is not None:
+        checkouts["beside"] = given.beside.absolute()
     with tempfile.TemporaryDirectory() as temporary:
         folder = (given.folder or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         found = places(folder)
         fill(found)
-        rows = []
-        for command, says in (
-            *((one.command, one.says) for one in MISTAKES),
-            *((command, "") for command in QUICK),
-        ):
-            if not command.startswith(given.only):
-                continue
-            words = Mistake(command, says).words(found)
-            seconds, answer = best(words, folder, given.rounds)
-            named = says.format(**found) in answer
-            rows.append({"command": command, "cpu_seconds": round(seconds, 2), "named": named})
-            last = answer.strip().splitlines()[-1:] or [""]
-            print(
-                f"{seconds:6.2f}  {'' if named else 'NOT NAMED '}{command}\n        {last[0][:160]}"
-            )
+        right = [Mistake(command, "") for command in QUICK]
+        commands = (*MISTAKES[:: given.every], *right)
+        for checkout in checkouts.values():
+            measured(["train", "sample", "--set", "x=1"], folder, checkout)
+        rows = [row_of(one, found, checkouts, given.rounds) for one in commands]
     if given.write:
         content = {
             "date": datetime.now(UTC).date().isoformat(),
             "python": platform.python_version(),
             "cpus": os.cpu_count(),
+            "load": os.getloadavg()[0],
             "rows": rows,
         }
         (RESULTS / f"{given.write}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")

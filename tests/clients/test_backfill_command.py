@@ -176,6 +176,49 @@ def test_a_table_takes_its_columns_from_the_command(parsebank, tmp_path):
     assert "are for the reader `table`" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("dev.tsv", "one\ttwo\nTime flies.\tIt does.\n"),
+        ("dev.csv", "one,two\nTime flies.,It does.\n"),
+        ("dev.jsonl", '{"one": "Time flies."}\n{"two": "It does."}\n'),
+    ],
+)
+def test_a_column_that_a_table_lacks_is_refused_with_those_it_has(
+    parsebank, tmp_path, name, content
+):
+    path = tmp_path / name
+    path.write_text(content, "utf-8")
+    place = ("backfill", "table", "--path", path, "--split", "dev", "--lang", "en")
+    for options, missing in (((), "text"), (("--columns", "one", "--id", "key"), "key")):
+        refused = parsebank(*place, *options)
+        assert refused.exit_code == 1
+        told = f"{path} has no column {missing!r}; its columns are one, two: say which hold the"
+        assert told in refused.stderr
+        assert "--columns A,B" in refused.stderr
+
+
+def test_a_file_that_names_no_language_is_not_parsed_in_several(parsebank, tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("en\tfr\nTime flies.\tLe temps file.\n", "utf-8")
+    place = ("backfill", "table", "--path", path, "--split", "dev", "--lang", "en,fr")
+    refused = parsebank(*place, "--columns", "premise=en", "--columns", "hypothesis=fr")
+    assert refused.exit_code == 1
+    assert "each of its texts would be parsed in en and in fr; name one" in refused.stderr
+    assert "--lang fr" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_first_message_of_a_drop_is_told(parsebank, tmp_path):
+    path, report = tmp_path / "dev.tsv", tmp_path / "report.json"
+    path.write_text("text\tgold\nTime flies.\tyes\nAnn left.\n", "utf-8")
+    place = ("--path", path, "--split", "dev", "--lang", "en", "--name", "told")
+    result = parsebank("backfill", "table", *place, "--dry-run", "--report", report)
+    assert "told dev en: dropped: example, first: dev.tsv, line 3 has 1 field" in result.stderr
+    rejected = json.loads(report.read_text("utf-8"))["rejected"]
+    assert list(rejected["told dev en"]) == ["example"]
+
+
 @pytest.mark.slow
 def test_a_report_gets_its_folder_before_anything_is_sent(parsebank, tmp_path):
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--name", "reported")

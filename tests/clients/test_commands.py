@@ -324,3 +324,18 @@ def test_jobs_without_a_service_names_the_store(monkeypatch, tmp_path):
         assert nothing.exit_code == 1
         assert f"there is no store {missing}" in nothing.stderr
     assert not missing.exists()
+
+
+def test_jobs_without_a_place_are_those_of_the_default_store(store, monkeypatch, tmp_path):
+    store.mkdir(exist_ok=True)
+    (tmp_path / "parsebank-data").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PARSEBANK_URL", raising=False)
+    monkeypatch.delenv("PARSEBANK_STORE", raising=False)
+    monkeypatch.setattr("clients.client.calls.URL", f"http://127.0.0.1:{free_port()}")
+    runner, app = CliRunner(), build_app()
+    here = runner.invoke(app, ["jobs", "list", "--json"])
+    structlog.reset_defaults()
+    named = runner.invoke(app, ["jobs", "list", "--json", "--store", str(store)])
+    assert here.exit_code == 0, here.output
+    assert json.loads(here.stdout) == json.loads(named.stdout)

@@ -123,7 +123,7 @@ def test_evaluation_prints_languages_and_keeps_the_numbers(store_uri, tmp_path) 
     assert printed == content
     one = parsebank("evaluate", tmp_path, "--store", store_uri, "--split", "dev", "--lang", "fr")
     assert "de" not in one.stdout.split()
-    refused = parsebank("evaluate", tmp_path, "--store", store_uri, "--rules", "squad")
+    refused = parsebank("evaluate", tmp_path, *where[1:], "--rules", "squad")
     assert "the run is of sequence_classification.v1" in refused.stderr
 
 
@@ -171,17 +171,38 @@ def test_a_file_that_is_no_result_is_refused(content, tmp_path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("evaluate", "nowhere"), ("verify", "nowhere", "nowhere"), ("predict", "nowhere", "a")),
-        ("picture", "nowhere", "a"),
+        ("evaluate", "{run}", "--split", "dev", "--rules", "squad"),
+        ("verify", "{run}", "{run}", "--split", "dev"),
+        ("predict", "{run}", "one text of two"),
+        ("picture", "{run}", "no such example"),
     ],
 )
-def test_commands_that_load_models_show_no_bars_of_their_weights(arguments, tmp_path) -> None:
+def test_commands_that_load_models_show_no_bars_of_their_weights(
+    arguments, trained, store_uri
+) -> None:
     enable_progress_bar()
-    assert parsebank(*arguments, "--store", tmp_path).exit_code == 1
+    words = [word.format(run=trained) for word in arguments]
+    assert parsebank(*words, "--store", store_uri).exit_code == 1
     assert not is_progress_bar_enabled()
 
 
-def test_a_run_that_cannot_begin_shows_no_bar(store_uri, tmp_path) -> None:
-    result = short(store_uri, tmp_path, "--set", "task.label=stance")
+@pytest.mark.parametrize("fault", ["task.label=stance", "model.encoder=no/such/encoder"])
+def test_a_run_that_cannot_begin_shows_no_bar_and_leaves_no_folder(
+    fault, store_uri, tmp_path
+) -> None:
+    result = short(store_uri, tmp_path / "run", "--set", fault)
     assert result.exit_code == 1
     assert result.stdout.strip() == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_training_names_all_that_is_wrong_with_it(store_uri, tmp_path) -> None:
+    options = short(store_uri, tmp_path, "--set", "learning_rat=1", "--set", "epochs=many")
+    assert "there are 2 mistakes" in options.stderr
+    assert "Did you mean 'learning_rate'?" in options.stderr
+    assert "training.epochs cannot be 'many'; it is int" in options.stderr
+    parts = ("--set", "data.train_split=trian", "--set", "data.dev_split=devel")
+    data = short(store_uri, tmp_path, *parts)
+    assert data.exit_code == 1
+    assert "'trian/" in data.stderr
+    assert "'devel/" in data.stderr

@@ -60,12 +60,11 @@ def picture(
     from trainer.results import recipe_of
     from trainer.stored import check_part
 
-    split = split or recipe_of(run).data.dev_split
-    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)
-    path = output or run / f"picture-{split}-{name}.svg"
-    check_picture(path)
+    if output is not None:
+        check_picture(output)
     with open_there(store) as opened:
-        check_part(opened, run, split, lang)
+        chosen = split or recipe_of(run).data.dev_split
+        check_part(opened, run, chosen, lang)
         from trainer.evaluation.inspection import inspect_example
         from trainer.evaluation.trained import load_run, open_languages
         from trainer.nn.stock import ATTENTION
@@ -73,10 +72,12 @@ def picture(
         quiet_transformers()
         here = load_run(run, ATTENTION["eager"]).on(opened, parser=parser)
         asked = one_language(lang) if lang else next(iter(here.requirements.parsers))
-        (source,) = open_languages(opened, here, split, [asked], any_parser=any_parser).values()
+        (source,) = open_languages(opened, here, chosen, [asked], any_parser=any_parser).values()
         names = list(listed(matrix)) or ["distance"]
         found = inspect_example(here, opened, source, example_id, names, sequence)
     shown = names if matrix else list(found.matrices)
     panels = [found.attention_panel(layer, head), *map(found.matrix_panel, shown)]
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in example_id)
+    path = output or run / f"picture-{chosen}-{name}.svg"
     draw_panels(panels, found.labels, path)
     typer.echo(f"The picture is in {path}")

@@ -12,6 +12,7 @@ import structlog
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
+from service.drawings import Drawings
 from service.jobs.manager import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.assembly import FeatureAssembler
@@ -40,6 +41,7 @@ class Services:
         adhoc: The dataset of the interactive routes.
         responses: Cache of whole responses.
         queries: Runs SQL over the store.
+        drawings: Draws pictures of sentences.
         stages: Times of the stages of requests.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
@@ -53,6 +55,7 @@ class Services:
     responses: ResponseCache
     jobs: JobManager
     queries: SqlProcesses
+    drawings: Drawings
     stages: Stages = field(default_factory=Stages)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -71,6 +74,7 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
         pipeline = FeaturePipeline(settings, store, pools, adhoc, stages)
         responses = ResponseCache(settings, store, pipeline.parsers, pipeline.tokenizers)
         assembler = FeatureAssembler(settings, store, pipeline, adhoc)
+        drawings = Drawings(settings.request_deadline_seconds)
         jobs = JobManager(settings, store, pipeline.tokenizers.cache)
         await jobs.start()
         seconds = max(FOLLOW_SECONDS, settings.refresh_seconds)
@@ -86,10 +90,12 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
                 responses,
                 jobs,
                 SqlProcesses(settings.store),
+                drawings,
                 stages,
             )
         finally:
             following.cancel()
+            drawings.close()
             # If stopping one fails, the others are still stopped.
             async with AsyncExitStack() as stack:
                 stack.push_async_callback(asyncio.to_thread, adhoc.close)

@@ -6,6 +6,7 @@
     |-- InputError (ValueError)            the input cannot be used
     |   |-- TextError                      a text or its tokens
     |   |   |-- EmptyTextError, InvalidCharacterError, TextTooLongError
+    |   |   |-- TextTooSlowError
     |   |   |-- EmptyTokenError, SentenceTooLongError, NoSentenceError, UnparsableTextError
     |   |-- TreeError                      heads that do not form one tree
     |   |   |-- EmptyTreeError, NoRootError, MultipleRootsError
@@ -106,6 +107,10 @@ class InvalidCharacterError(TextError):
 
 class TextTooLongError(TextError):
     """The text has more characters than the service accepts."""
+
+
+class TextTooSlowError(TextError):
+    """The parser computes for far longer on the text than on others of its length."""
 
 
 class EmptyTokenError(TextError):

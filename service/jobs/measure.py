@@ -223,6 +223,7 @@ class _NoSignals:
     """Signals without effect."""
 
     fatal_keys: frozenset[str] = frozenset()
+    slow_keys: frozenset[str] = frozenset()
     isolated_keys: frozenset[str] = frozenset()
 
     def beat(self) -> None:

@@ -33,7 +33,7 @@ from service.parsers.base import Outcome
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import batch_features
 from syntax.batches import SegmentFeatures
-from syntax.errors import InputError, LabelError, ParsebankError, WorkerDiedError
+from syntax.errors import InputError, LabelError, ParsebankError, TextTooSlowError, WorkerDiedError
 from syntax.examples import DatasetSpec, Example, Rejection, Segment
 from syntax.fingerprint import fingerprint
 from syntax.labels import Offsets, check_labels, is_local, token_offsets
@@ -56,6 +56,11 @@ class Signals(Protocol):
     @property
     def fatal_keys(self) -> frozenset[str]:
         """Keys of texts on which workers died; they fail without another try."""
+        ...
+
+    @property
+    def slow_keys(self) -> frozenset[str]:
+        """Those of the fatal keys on which a worker had computed for long."""
         ...
 
     @property
@@ -157,8 +162,15 @@ def _analyse(
     missing = {key: segment for key, segment in segments.items() if key not in known}
     for key in signals.fatal_keys & missing.keys():
         del missing[key]
-        analyses.errors[key] = WorkerDiedError(
-            "two workers died on this text, or took longer for it than job_text_seconds allows"
+        analyses.errors[key] = (
+            TextTooSlowError(
+                "the parser computes for longer on this text than job_text_seconds allows; shorten "
+                "its long runs without white space, or raise job_text_seconds"
+            )
+            if key in signals.slow_keys
+            else WorkerDiedError(
+                "two workers died on this text, or took longer for it than job_text_seconds allows"
+            )
         )
     if missing:  # else the parser need not be loaded
         for key, outcome in _outcomes(missing, tools.analyser, signals):

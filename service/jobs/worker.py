@@ -2,7 +2,8 @@
 
 One text that kills its worker must not fail a whole shard. Before texts are parsed, their keys are
 written to a small file of this try, which survives the process. Texts that were in flight together
-are parsed one by one in the next try. A text on which two tries ended while it was alone fails.
+are parsed one by one in the next try. A text on which two tries ended while it was alone fails; so
+does one on which a try ended after long computing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from service.jobs.tools import Toolbox, load_kernels, shard_store
 from service.logs import headline
 from service.processes import give_way
 from service.settings import Settings
-from service.workers.memory import Growth
+from service.workers.memory import Usage
 from syntax.errors import (
     InputError,
     MissingExtraError,
@@ -76,6 +77,7 @@ class StepTimer:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._marks_slow = False
 
     def __enter__(self) -> Self:
         self.restart()
@@ -84,6 +86,26 @@ class StepTimer:
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
+    @contextmanager
+    def marking_slow(self, log: InFlightLog) -> Iterator[None]:
+        """Mark a text in the log once this process has computed on it for `SLOW_SHARE` of a step.
+
+        SIGPROF counts the processor's time, so that neither a busy machine nor a text on which the
+        process only waits makes a mark. Python's own part of the signal handler writes the signal's
+        number to the file, also while a library holds the interpreter.
+        """
+        before = signal.signal(signal.SIGPROF, lambda *_: None)
+        with log.appending() as file:
+            other = signal.set_wakeup_fd(file, warn_on_full_buffer=False)
+            self._marks_slow = True
+            try:
+                yield
+            finally:
+                self._marks_slow = False
+                signal.setitimer(signal.ITIMER_PROF, 0.0)
+                signal.set_wakeup_fd(other)
+                signal.signal(signal.SIGPROF, before)
+
     def restart(self, characters: int = 0, waiting: float = 0.0) -> None:
         """Begin a step.
 
@@ -91,9 +113,13 @@ class StepTimer:
             characters: Length of the texts that are parsed in it.
             waiting: Seconds for which it may wait besides, as for a database that is away.
         """
-        longer = max(1.0, characters / STEP_CHARACTERS)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds * longer + waiting)
+        seconds = self._seconds * max(1.0, characters / STEP_CHARACTERS)
+        signal.setitimer(signal.ITIMER_REAL, seconds + waiting)
+        if self._marks_slow:
+            signal.setitimer(signal.ITIMER_PROF, seconds * SLOW_SHARE)
 
+
+SLOW_SHARE: Final = 0.25
 
 DEATHS = 2
 """Workers that must die on a text alone before it fails: one may be killed by chance."""
@@ -111,17 +137,19 @@ class InFlightLog:
 
     Attributes:
         fatal_keys: Keys of the texts that ended earlier tries.
+        slow_keys: Those of them on which a worker had computed for long.
         isolated_keys: Keys of the texts that were in flight at the end of an earlier try.
     """
 
     def __init__(self, folder: Path, shard: int, tries: int) -> None:
         trails = list(_trails(folder, shard, tries))
-        alone = Counter(keys[0] for keys in trails if len(keys) == 1)
-        self.fatal_keys = frozenset(key for key, deaths in alone.items() if deaths >= DEATHS)
-        self.isolated_keys = frozenset(key for keys in trails for key in keys)
-        path = _path(folder, shard, tries)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        self._size = 0
+        alone = Counter(keys[0] for keys, _ in trails if len(keys) == 1)
+        slow = (keys[0] for keys, is_slow in trails if len(keys) == 1 and is_slow)
+        self.slow_keys = frozenset(slow)
+        self.fatal_keys = self.slow_keys | {key for key, n in alone.items() if n >= DEATHS}
+        self.isolated_keys = frozenset(key for keys, _ in trails for key in keys)
+        self._path = _path(folder, shard, tries)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def __enter__(self) -> Self:
         return self
@@ -132,18 +160,29 @@ class InFlightLog:
     def watch(self, *keys: str) -> None:
         """Record the keys of the texts that are parsed next; none ends the record."""
         content = "".join(keys).encode("ascii")
-        if len(content) < self._size:
+        if len(content) < os.fstat(self._file).st_size:
             os.ftruncate(self._file, len(content))
         os.pwrite(self._file, content, 0)
-        self._size = len(content)
+
+    @contextmanager
+    def appending(self) -> Iterator[int]:
+        """A file descriptor that marks the text in flight: a byte after its key."""
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
+        try:
+            yield file
+        finally:
+            os.close(file)
 
 
-def _trails(folder: Path, shard: int, tries: int) -> Iterator[list[str]]:
-    """The keys that were in flight at the end of each earlier try."""
+def _trails(folder: Path, shard: int, tries: int) -> Iterator[tuple[list[str], bool]]:
+    """The keys in flight at the end of each earlier try, and whether they were marked as slow."""
     for earlier in range(1, tries):
         path = _path(folder, shard, earlier)
-        content = path.read_bytes().decode("ascii") if path.exists() else ""
-        yield [content[at : at + _KEY_BYTES] for at in range(0, len(content), _KEY_BYTES)]
+        content = path.read_bytes() if path.exists() else b""
+        size = len(content) // _KEY_BYTES * _KEY_BYTES
+        keys = content[:size].decode("ascii")
+        marked = signal.SIGPROF in content[size:]
+        yield [keys[at : at + _KEY_BYTES] for at in range(0, size, _KEY_BYTES)], marked
 
 
 def _path(folder: Path, shard: int, tries: int) -> Path:
@@ -169,6 +208,11 @@ class RunningShard:
     def fatal_keys(self) -> frozenset[str]:
         """See `Signals.fatal_keys`."""
         return self.in_flight.fatal_keys
+
+    @property
+    def slow_keys(self) -> frozenset[str]:
+        """See `Signals.slow_keys`."""
+        return self.in_flight.slow_keys
 
     @property
     def isolated_keys(self) -> frozenset[str]:
@@ -283,7 +327,7 @@ class Worker:
         self._toolbox = toolbox
         self._stop = stop
         self._leases = Leases(queue)
-        self._growth = Growth(os.getpid())
+        self._usage = Usage(os.getpid())
         self._settings = settings
 
     def work(self) -> None:
@@ -298,7 +342,7 @@ class Worker:
                     continue
                 self._run(shard)
                 gc.collect()
-                if self._growth.bytes() > self._settings.worker_max_growth_mb * 2**20:
+                if self._usage.growth() > self._settings.worker_max_growth_mb * 2**20:
                     _LOG.info("worker has grown", pid=os.getpid())
                     return
                 idle_since = time.monotonic()
@@ -311,7 +355,10 @@ class Worker:
             StepTimer(self._settings.job_text_seconds) as timer,
         ):
             lines = read_shard(folder, shard.number).lines()
-            with InFlightLog(folder, shard.number, shard.tries) as in_flight:
+            with (
+                InFlightLog(folder, shard.number, shard.tries) as in_flight,
+                timer.marking_slow(in_flight),
+            ):
                 running = RunningShard(
                     shard, self._queue, self._leases, in_flight, timer, self._stop
                 )

@@ -75,11 +75,13 @@ class Limits:
         characters: Of the text behind the CoNLL-U.
         nodes: Words and empty nodes of a sentence; drawing takes time quadratic in them.
         pieces: Rows of a matrix before it is cut to what can be read.
+        lines: Of CoNLL-U, of all sentences.
     """
 
     characters: int
     nodes: int
     pieces: int
+    lines: int
 
 
 def draw_conllu(
@@ -108,9 +110,16 @@ def draw_conllu(
     Raises:
         NoSentenceError: There is no sentence.
         SpecError: There is none of this number.
-        TextTooLongError: The text is longer than the limit.
+        TextTooLongError: The text, or the document, is longer than the limit.
         SentenceTooLongError: The sentence has more nodes or relations than the limit.
     """
+    if (lines := conllu.count("\n")) > limits.lines:
+        raise TextTooLongError(
+            f"`conllu` has {lines} lines; sentences are drawn from documents of at most "
+            f"{limits.lines}. Send fewer sentences",
+            lines=lines,
+            limit=limits.lines,
+        )
     sentences = list(parse_conllu(conllu, "conllu"))
     if not sentences:
         raise NoSentenceError("`conllu` has no sentence; send at least one, with its ten columns")
@@ -148,7 +157,7 @@ def _check_size(size: int, limit: int) -> None:
     if size > limit:
         raise SentenceTooLongError(
             f"the sentence has {size} nodes or relations; at most {limit} are drawn "
-            "(max_words_per_sentence). Split it, or choose another sentence",
+            "(max_words_per_sentence, never over 1,000). Split it, or choose another sentence",
             words=size,
             limit=limit,
         )

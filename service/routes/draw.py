@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Final, get_args
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.pipeline.records import MatrixName
 from service.render.pictures import LARGEST, Limits, PictureName, draw_conllu
 from service.routes.answers import error_answers
-from service.schemas import AnyText
+from service.routes.disconnect import while_connected
+from service.schemas import AnyText, ErrorBody
 from service.services import UsesServices
+from syntax.keys import MAX_WORDS
 from syntax.subwords import POLICIES
+
+DRAWN_LINES: Final = 100_000
+"""Longest document, in lines of CoNLL-U; reading it takes a second."""
 
 router = APIRouter(tags=["draw"])
 
@@ -77,25 +82,41 @@ class DrawAnswer(BaseModel):
     )
 
 
-@router.post("/draw", responses=error_answers(408, 413, 503))
-async def draw(body: DrawRequest, services: UsesServices) -> DrawAnswer:
-    """Draw a sentence: its tree, its wordpieces, its matrices. This parses and stores nothing."""
+@router.post(
+    "/draw",
+    response_model=DrawAnswer,
+    responses={
+        **error_answers(408, 413, 503, 504),
+        429: {"model": ErrorBody, "description": "Many drawings wait; see `Retry-After`."},
+    },
+)
+async def draw(request: Request, body: DrawRequest, services: UsesServices) -> Response:
+    """Draw a sentence: its tree, its wordpieces, its matrices. This parses and stores nothing.
+
+    Drawings take turns, so that they hold up nothing else.
+    """
     settings = services.settings
     POLICIES[body.policy]  # an unknown name is refused, whichever pictures are asked for
     limits = Limits(
         characters=settings.max_chars_per_text,
-        nodes=settings.max_words_per_sentence,
+        nodes=min(settings.max_words_per_sentence, MAX_WORDS),
         pieces=settings.max_matrix_pieces,
+        lines=DRAWN_LINES,
     )
     tokenizer = body.tokenizer and await services.pipeline.tokenizers.get(body.tokenizer)
-    drawn = await asyncio.to_thread(
-        draw_conllu,
-        body.conllu,
-        body.sentence,
-        list(dict.fromkeys(body.pictures)),
-        list(dict.fromkeys(body.matrices)),
-        limits,
-        tokenizer or None,
-        body.policy,
-    )
-    return DrawAnswer.model_validate(drawn, from_attributes=True)
+
+    def drawing() -> bytes:
+        drawn = draw_conllu(
+            body.conllu,
+            body.sentence,
+            list(dict.fromkeys(body.pictures)),
+            list(dict.fromkeys(body.matrices)),
+            limits,
+            tokenizer or None,
+            body.policy,
+        )
+        return DrawAnswer.model_validate(drawn, from_attributes=True).model_dump_json().encode()
+
+    async with while_connected(request):
+        content = await services.drawings.run(drawing)
+    return Response(content, media_type="application/json")

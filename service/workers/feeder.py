@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
+from service.parsers import ParseInput
 from service.parsers.base import Outcome
 from service.timing import Stages
 from service.workers.process import ParserProcess
 from service.workers.queue import FairQueue, PendingText
 from service.workers.stats import PoolStats, Reason
-from syntax.errors import WorkerDiedError
+from syntax.errors import ParsebankError, WorkerDiedError
 
 _DEATHS_ALLOWED: Final = 1
+_AHEAD_SECONDS: Final = 0.05
+"""How long before its deadline a text in work is given up, to be answered with the reason."""
+
 _GRACE_SECONDS: Final = 0.1
 _GRACE_FACTOR: Final = 2.0
 
@@ -36,26 +41,38 @@ class Feeder:
         stats: Counts of texts and batches.
         stages: Times of waiting and parsing.
         bulk: Whether the parser answers a batch as a whole.
+        spend: Told for how many seconds a worker has computed on a text in vain; gives the error
+            of a text that is too slow rather than late.
     """
 
-    def __init__(self, queue: FairQueue, stats: PoolStats, stages: Stages, bulk: bool) -> None:
+    def __init__(
+        self,
+        queue: FairQueue,
+        stats: PoolStats,
+        stages: Stages,
+        bulk: bool,
+        spend: Callable[[ParseInput, float], ParsebankError | None],
+    ) -> None:
         self._queue = queue
         self._stats = stats
         self._stages = stages
         self._bulk = bulk
+        self._spend = spend
 
     async def feed(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
         """Have a worker parse a batch; returns the reason if the worker is dead afterwards."""
         pending = deque(batch)
-        started = _now()
+        started, computed = _now(), worker.usage.cpu_seconds()
         for text in batch:
             self._stages.observe("queue", started - text.request.arrived)
         try:
             worker.send([text.item for text in batch])
             await (self._await_all if self._bulk else self._await_each)(worker, pending)
         except TimeoutError:
+            # What earlier texts of the batch took of the processor is at most the time until then.
+            spent = worker.usage.cpu_seconds() - computed - (pending[0].began - started)
             worker.kill()
-            self._pass_over(pending)
+            self._pass_over(pending, spent)
             return "deadline"
         except EOFError:
             worker.kill()
@@ -70,7 +87,7 @@ class Feeder:
     async def _await_each(self, worker: ParserProcess, pending: deque[PendingText]) -> None:
         """Receive the outcomes one by one, each with its own deadline."""
         while pending:
-            started = _now()
+            started = pending[0].began = _now()
             async with asyncio.timeout_at(self._kill_deadline([pending[0]])):
                 outcome = await worker.receive()
             self._note([pending[0]], _now() - started)
@@ -80,6 +97,8 @@ class Feeder:
         """Receive the outcomes of the whole batch."""
         texts = list(pending)
         started = _now()
+        for text in texts:
+            text.began = started
         async with asyncio.timeout_at(self._kill_deadline(texts)):
             while pending:
                 self._settle(pending, await worker.receive())
@@ -93,19 +112,27 @@ class Feeder:
     def _kill_deadline(self, texts: list[PendingText]) -> float:
         """When to kill a worker that starts on these texts now, in the event loop's time."""
         expected = self._queue.expected_seconds(sum(text.words for text in texts))
-        earliest = min(text.request.deadline for text in texts)
+        earliest = min(text.request.deadline for text in texts) - _AHEAD_SECONDS
         return max(earliest, _now() + _GRACE_SECONDS + _GRACE_FACTOR * expected)
 
     def _settle(self, pending: deque[PendingText], outcome: Outcome) -> None:
         pending.popleft().settle(outcome)
         self._stats.texts += 1
 
-    def _pass_over(self, pending: deque[PendingText]) -> None:
-        """After a timeout: settle the texts that are past their deadline."""
+    def _pass_over(self, pending: deque[PendingText], spent: float) -> None:
+        """After a timeout: settle the texts that are past their deadline.
+
+        Args:
+            pending: The unanswered texts of the batch.
+            spent: Seconds for which the worker has computed on the first of them.
+        """
         if self._is_unclear(pending):
             _separate(pending)
+        # Also if nobody waits for it any more: who has left may come back with it.
+        elif error := self._spend(pending[0].item, spent):
+            pending[0].settle(error)
         for text in pending:
-            if text.request.deadline <= _now():
+            if text.request.deadline - _AHEAD_SECONDS <= _now():
                 text.settle(text.request.too_late())
 
     def _blame(self, pending: deque[PendingText]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from contextvars import Context
+from functools import partial
 
 import structlog
 
@@ -16,6 +17,7 @@ from service.timing import Stages
 from service.workers.feeder import Feeder
 from service.workers.process import ForkServer, ParserProcess
 from service.workers.queue import FairQueue, PendingRequest, PendingText
+from service.workers.slow import SlowTexts
 from service.workers.stats import PoolStats, Reason, StatsByParser
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
@@ -33,6 +35,7 @@ class WorkerPool:
         settings: Number of workers, limits, deadlines.
         stats: Counts to continue; new ones when left out.
         stages: Times of waiting and parsing.
+        slow: Texts that no worker is given again; none when left out.
 
     Attributes:
         queue: The texts that wait.
@@ -46,6 +49,7 @@ class WorkerPool:
         settings: Settings,
         stats: PoolStats | None = None,
         stages: Stages | None = None,
+        slow: SlowTexts | None = None,
     ) -> None:
         self.model = model
         self.fingerprint = fingerprint
@@ -53,7 +57,15 @@ class WorkerPool:
         self.stats = StatsByParser()[model.name] if stats is None else stats
         self.busy = 0
         bulk = BACKENDS[model.backend].bulk
-        self._feeder = Feeder(self.queue, self.stats, stages or Stages(), bulk)
+        slow = SlowTexts(settings) if slow is None else slow
+        self._slow_error = partial(slow.error, fingerprint)
+        self._feeder = Feeder(
+            self.queue,
+            self.stats,
+            stages or Stages(),
+            bulk,
+            partial(slow.add, fingerprint),
+        )
         self._settings = settings
         self._fork_server: ForkServer | None = None
         self._spawning = asyncio.Lock()
@@ -138,6 +150,7 @@ class WorkerPool:
             raise unloaded()
         loop = asyncio.get_running_loop()
         request = PendingRequest(items, loop.time(), deadline)
+        request.refuse(self._slow_error)
         self.queue.put(request, first)
         alarm = loop.call_at(deadline, self.queue.expire, request)
         try:
@@ -181,7 +194,7 @@ class WorkerPool:
         """
         if worker.texts >= self._settings.worker_max_texts:
             return "recycled_texts"
-        if worker.growth.bytes() > self._settings.worker_max_growth_mb * _MIB:
+        if worker.usage.growth() > self._settings.worker_max_growth_mb * _MIB:
             return "recycled_memory"
         return None
 

@@ -17,6 +17,7 @@ from service.settings import Settings
 from service.timing import Stages
 from service.workers.memory import shared_bytes
 from service.workers.pool import WorkerPool, unloaded
+from service.workers.slow import SlowTexts
 from service.workers.stats import StatsByParser
 from syntax.errors import ConflictError, DeadlineError, OverloadedError, WorkError
 
@@ -42,6 +43,7 @@ class WorkerPools:
         self._stages = Stages() if stages is None else stages
         self._slots: OrderedDict[_Key, _Slot] = OrderedDict()
         self._stats = StatsByParser()
+        self._slow = SlowTexts(settings)
         self._measured: dict[str, int] = {}
         self._users = 0
         self._quiet = asyncio.Event()
@@ -221,7 +223,7 @@ class WorkerPools:
             raise unloaded()
         stats = self._stats[model.name]
         stats.loads += 1
-        pool = WorkerPool(model, key[1], self._settings, stats, self._stages)
+        pool = WorkerPool(model, key[1], self._settings, stats, self._stages, self._slow)
         self._slots[key] = _Slot(pool, expected)
         return self._slots[key]
 

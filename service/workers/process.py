@@ -15,7 +15,7 @@ from service.parsers import Limits, ModelFile, ParseInput
 from service.processes import how_ended, python_command, python_environment
 from service.workers import forkserver
 from service.workers.forkserver import COMMAND, FORK, KILL
-from service.workers.memory import Growth
+from service.workers.memory import Usage
 from service.workers.wire import pack, receive_async
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
@@ -167,7 +167,7 @@ class ParserProcess:
     ) -> None:
         self.pid = pid
         self.texts = 0
-        self.growth = Growth(pid)
+        self.usage = Usage(pid)
         self._fork_server = fork_server
         self._reader = reader
         self._writer = writer

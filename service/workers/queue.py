@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ class PendingText:
         deaths: Workers that died while parsing it.
         alone: Whether it needs a batch of its own, because a worker died or took too long on a
             batch that held it.
+        began: When a worker began to parse it, in the event loop's time.
     """
 
     item: ParseInput
@@ -39,6 +40,7 @@ class PendingText:
     outcome: Outcome | None = None
     deaths: int = 0
     alone: bool = False
+    began: float = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -79,6 +81,14 @@ class PendingRequest:
         self.words = sum(text.words for text in self.texts)
         self.credit = 0
         self.is_closed = False
+
+    def refuse(self, refusal: Callable[[ParseInput], ParsebankError | None]) -> None:
+        """Settle the texts that are refused, before the request is queued."""
+        for text in self.texts:
+            if (error := refusal(text.item)) is not None:
+                text.settle(error)
+        self.waiting = deque(text for text in self.texts if text.is_open)
+        self.words = sum(text.words for text in self.waiting)
 
     def settle(self, error: ParsebankError) -> None:
         """Settle all open texts with an error."""

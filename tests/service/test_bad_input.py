@@ -188,6 +188,45 @@ async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -
         assert (first["text"], last["text"]) == (GOOD, "Other.")
 
 
+# UDPipe's tokenizer looks for a URL from each token up to the next white space: 15 s for these.
+SLOW = {"commas": "," * 50_000, "brackets": "[(a)]" * 10_000 + "(" * 50_000}
+
+
+@pytest.mark.parametrize("kind", ["commas", pytest.param("brackets", marks=pytest.mark.slow)])
+async def test_a_text_that_keeps_a_worker_busy_does_so_once(
+    serve: Callable[..., Any], kind: str
+) -> None:
+    text = SLOW[kind]
+    async with serve(workers=1, job_workers=0, request_deadline_seconds=1.0) as client:
+        while (await client.post("/parse", json={"text": GOOD})).status_code != 200:
+            pass  # the model is being loaded
+
+        async def ask() -> str:
+            answer = await client.post("/parse", json={"texts": [GOOD, text], "mode": "sentence"})
+            first, second = answer.json()["items"]
+            assert first["text"] == GOOD
+            return str(second["error"]["error_type"])
+
+        async def killed() -> str:
+            lines = (await client.get("/metrics")).text.splitlines()
+            return next(x for x in lines if "worker_restarts" in x and 'reason="deadline"' in x)
+
+        for _ in range(200):  # a worker that hardly gets the processor says nothing about the text
+            if (named := await ask()) == "text_too_slow":
+                break
+        assert named == "text_too_slow"
+        before = await killed()
+        assert await ask() == "text_too_slow"
+        # The verdict is about a text as it was sent, in its mode.
+        other = await client.post("/parse", json={"text": text[:50], "mode": "sentence"})
+        assert other.json()["items"][0].get("error", {}).get("error_type") != "text_too_slow"
+        assert await killed() == before
+        assert (
+            'parsebank_texts_total{outcome="text_too_slow"} 2.0'
+            in (await client.get("/metrics")).text
+        )
+
+
 def workers() -> set[psutil.Process]:
     found = psutil.Process().children(recursive=True)
     return {process for process in found if process.ppid() != os.getpid()}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service.drawings import MOST_WAITING
 from service.render.pictures import LARGEST
 from syntax.subwords import POLICIES
 
@@ -156,3 +160,33 @@ async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
         assert (await drawn(client, conllu=long, pictures=["arcs"]))["pictures"]
     async with serve(max_matrix_pieces=20) as client:
         assert (await refused(client, conllu=long))[1] == "text_too_long"
+
+
+async def test_drawings_take_turns_and_are_refused_beyond_a_few(client) -> None:
+    body = {"conllu": chained(1_000)}
+    drawing = [asyncio.create_task(client.post("/draw", json=body)) for _ in range(16)]
+    parsed = await client.post("/parse", json={"text": "It snowed, meanwhile."})
+    assert parsed.status_code == 200
+    answers = await asyncio.gather(*drawing)
+    by_status = Counter(answer.status_code for answer in answers)
+    assert by_status[200] >= MOST_WAITING
+    assert by_status[429] >= 1
+    assert by_status.total() == by_status[200] + by_status[429]
+    busy = next(answer for answer in answers if answer.status_code == 429)
+    assert (busy.headers["retry-after"], busy.json()["error_type"]) == ("1", "overloaded")
+
+
+async def test_a_drawing_has_a_deadline(serve: Callable[..., Any]) -> None:
+    async with serve(request_deadline_seconds=0.005, job_workers=0) as client:
+        late = await client.post("/draw", json={"conllu": chained(1_000)})
+        assert (late.status_code, late.json()["error_type"]) == (504, "deadline")
+
+
+async def test_a_document_or_sentence_that_is_too_large_is_not_drawn(
+    serve: Callable[..., Any],
+) -> None:
+    async with serve(max_words_per_sentence=5_000, job_workers=0) as client:
+        document = await refused(client, conllu=(chained(10) + "\n") * 10_000)
+        assert document[:2] == (422, "text_too_long")
+        assert "110000 lines" in document[2]
+        assert (await refused(client, conllu=chained(1_001)))[:2] == (422, "sentence_too_long")

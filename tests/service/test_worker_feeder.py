@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import psutil
 import pytest
@@ -20,6 +21,7 @@ from service.timing import Stages
 from service.workers.feeder import Feeder
 from service.workers.process import ForkServer, ParserProcess
 from service.workers.queue import FairQueue, PendingRequest, PendingText
+from service.workers.slow import SlowTexts
 from service.workers.stats import StatsByParser
 from syntax import Parse
 from syntax.errors import DeadlineError, WorkerDiedError
@@ -31,17 +33,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 SHORT = ParseInput("raw", text="It works. Does it?")
 # Five seconds of parsing: the parser is quadratic.
 HUGE = ParseInput("sentence", text="word " * 3000)
+LARGE = ParseInput("sentence", text="word " * 2999)
 
 
 class Bench:
     """A fork server, a queue and a feeder."""
 
-    def __init__(self, fork_server: ForkServer, bulk: bool) -> None:
+    def __init__(self, fork_server: ForkServer, bulk: bool, deadline: float = 60.0) -> None:
         self.workers: list[ParserProcess] = []
         self.fork_server = fork_server
         self.queue = FairQueue(capacity=10**6, workers=1, quantum=10**6)
         self.stats = StatsByParser()["own"]
-        self.feeder = Feeder(self.queue, self.stats, Stages(), bulk)
+        self.slow = partial(SlowTexts(Settings(request_deadline_seconds=deadline)).add, "parser")
+        self.feeder = Feeder(self.queue, self.stats, Stages(), bulk, self.slow)
 
     def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> PendingRequest:
         """A request in the queue, which expires as the pool sees to it."""
@@ -158,6 +162,35 @@ async def test_feeder_fails_only_the_late_text_of_a_bulk_batch(bulk: Bench) -> N
     for _ in others.texts:
         assert (await bulk.feed(await bulk.batch()))[0] is None
     assert outcomes(others) == ["Parse", "Parse"]
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+async def test_feeder_names_a_text_on_which_a_worker_computes_for_long(
+    fork_server: ForkServer, bulk: bool
+) -> None:
+    bench = Bench(fork_server, bulk, deadline=0.02)
+    try:
+        for leaves in (False, True):  # also if nobody waits for it any more
+            worker = await bench.spawn()
+            slow = bench.request([HUGE], seconds=1.0)
+            batch = await bench.batch()
+            if leaves:
+                bench.queue.withdraw(slow)
+            assert await bench.feeder.feed(worker, batch) == "deadline"
+            assert outcomes(slow) == [None if leaves else "TextTooSlowError"]
+        # A worker that does not come to compute says nothing about the text.
+        worker = await bench.spawn()
+        psutil.Process(worker.pid).send_signal(signal.SIGSTOP)
+        late = bench.request([LARGE], seconds=0.5)
+        assert await bench.feeder.feed(worker, await bench.batch()) == "deadline"
+        assert outcomes(late) == ["DeadlineError"]
+        assert bench.slow(HUGE, 0.0) is not None
+        assert bench.slow(LARGE, 0.0) is None
+        # What was spent on one text adds up.
+        assert bench.slow(LARGE, 0.006) is None
+        assert bench.slow(LARGE, 0.006) is not None
+    finally:
+        await bench.stop()
 
 
 async def test_feeder_spares_a_worker_with_a_late_text(either: Bench) -> None:

@@ -210,6 +210,7 @@ class TaskSignals:
 
         self.fatal_keys = assignment.fatal_keys
         self.isolated_keys = assignment.isolated_keys
+        self.slow_keys: frozenset[str] = frozenset()  # a cluster's tasks leave no marks
         self._is_first_try = assignment.shard.tries == 1
         self._facts = facts
         self._timer = timer

@@ -31,6 +31,7 @@ class Recorder:
     """`Signals` that note everything, and can end the run before the commits."""
 
     fatal_keys: frozenset[str] = frozenset()
+    slow_keys: frozenset[str] = frozenset()
     isolated_keys: frozenset[str] = frozenset()
     dies_at_announce: bool = False
     watched: list[tuple[str, ...]] = field(default_factory=list)

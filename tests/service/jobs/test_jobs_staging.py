@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -178,6 +179,30 @@ def test_in_flight_log_blames_a_text_after_two_deaths(tmp_path: Path) -> None:
     assert trail(tmp_path, 2, [GOOD], [BAD]) == (set(), {BAD})
     assert trail(tmp_path, 3, [GOOD]) == ({BAD}, {BAD})
     assert trail(tmp_path, 4) == ({BAD}, {BAD, GOOD})
+
+
+def test_in_flight_log_blames_a_text_after_one_death_in_long_computing(tmp_path: Path) -> None:
+    """Not one on which the process only waited, nor the one after a text that took long."""
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from service.jobs import worker\n"
+        "from service.jobs.worker import InFlightLog, StepTimer\n"
+        "worker.SLOW_SHARE = 0.03\n"  # a busy machine may give no more
+        "folder, tries, keys = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]\n"
+        "with StepTimer(1.0) as timer, InFlightLog(folder, 0, tries) as log, "
+        "timer.marking_slow(log):\n"
+        "    for key in keys:\n"
+        "        log.watch(key); timer.restart()\n"
+        "        time.sleep(0.3 * (key != keys[-1]))\n"
+        "    sum(range(10**12)) if sys.argv[3] == 'compute' else time.sleep(100)"
+    )
+    for tries, (how, *keys) in enumerate((("wait", OTHER), ("compute", GOOD, BAD)), 1):
+        command = [sys.executable, "-c", code, str(tmp_path), str(tries), how, *keys]
+        ended = subprocess.run(command, check=False, timeout=100)
+        assert ended.returncode == -signal.SIGALRM
+    with InFlightLog(tmp_path, 0, 3) as in_flight:
+        assert in_flight.slow_keys == in_flight.fatal_keys == {BAD}
+        assert in_flight.isolated_keys == {OTHER, BAD}
 
 
 def test_in_flight_log_isolates_texts_that_were_in_flight_together(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
@@ -11,6 +13,12 @@ from deltalake import DeltaTable
 
 from featurestore.tables.files import DamagedFileError
 from featurestore.tables.location import Location
+
+_CHECKED: Final = pa_dataset.ParquetFileFormat(
+    default_fragment_scan_options=pa_dataset.ParquetFragmentScanOptions(
+        page_checksum_verification=True
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -36,14 +44,24 @@ class DataFile:
         """Split and language of the rows, in a dataset's table."""
         return self.partition["split"], self.partition["lang"]
 
-    def check_rows(self, rows: int) -> None:
-        """Refuse another number of rows in the file than the log has.
+    def check(self, rows: int, size: int) -> None:
+        """Refuse a file of which the log says something else than the file.
+
+        Args:
+            rows: Rows that it has.
+            size: Its bytes.
 
         Raises:
-            DamagedFileError: The file is another one than was committed.
+            DamagedFileError: The log has another number, or another partition than the path.
         """
-        if rows != self.rows:
-            message = f"{self.path} has {rows} rows; the log says {self.rows}"
+        folders = self.path.split("/")[:-1]
+        named = {name: unquote(value) for name, _, value in (x.partition("=") for x in folders)}
+        found = (rows, size, named)
+        if found != (self.rows, self.size, dict(self.partition)):
+            said = f"{self.rows} rows, {self.size} bytes, partition {dict(self.partition)}"
+            message = (
+                f"{self.path} has {rows} rows, {size} bytes, partition {named}; the log says {said}"
+            )
             raise DamagedFileError(message, self.path)
 
 
@@ -65,7 +83,7 @@ def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
     prefix = "partition."
     files = [
         DataFile(
-            path=action["path"],
+            path=unquote(action["path"]),
             rows=action["num_records"],
             size=action["size_bytes"],
             partition={
@@ -109,6 +127,8 @@ def arrow_dataset(
     Not `DeltaTable.to_pyarrow_dataset`: that takes bounds that were not written for null, so that a
     filter on such a column finds nothing.
 
+    Pages are compared with their CRCs.
+
     Args:
         location: Folder of the table.
         files: Its files; partition columns have the type string.
@@ -119,7 +139,7 @@ def arrow_dataset(
     return pa_dataset.dataset(
         [file.path for file in files],
         schema=schema,
-        format="parquet",
+        format=_CHECKED,
         filesystem=location.files,
         partitioning=pa_dataset.partitioning(parts, flavor="hive") if names else None,
     )

@@ -76,7 +76,7 @@ def log_faults(name: str, table: Location) -> list[LogFault]:
     entries = {int(found[1]) for one in names if (found := ENTRY.fullmatch(one))}
     damaged = {number: what for number in entries if (what := _damage(log, number))}
     last = max(entries, default=-1)
-    faults, whole = [], []
+    faults, whole = list[LogFault](), list[int]()
     for one in names:
         if found := CHECKPOINT.fullmatch(one):
             if what := _checkpoint_fault(log, one, whole, entries - damaged.keys()):

@@ -168,12 +168,13 @@ class Table:
 
     def sort(self, column: str, row_group: int = 1024, file_bytes: int = FILE_BYTES) -> None:
         """As `compact`; partitions that have only small files are sorted by a column."""
-        files = self.snapshot().files
-        for part in to_sort(files, file_bytes):
-            own = in_partition(files, dict(part))
-            rows = self._sorted(own, column, row_group)
-            added = write_files(self.location, self.layout, dict(part), rows, row_group, file_bytes)
-            self.swap(own, added)
+        for _ in range(_PASSES):
+            files = self.snapshot().files
+            for values in map(dict, to_sort(files, file_bytes)):
+                own = in_partition(files, values)
+                rows = self._sorted(own, column, row_group)
+                new = write_files(self.location, self.layout, values, rows, row_group, file_bytes)
+                self.swap(own, new)
         self.compact(row_group, file_bytes)
 
     def _sorted(self, files: Sequence[DataFile], column: str, row_group: int) -> Iterator[pa.Table]:

@@ -141,11 +141,11 @@ def repair_store(
             faults = [fault for fault in report.log if fault.table == name]
             if faults and dry_run:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                tables[name] = _Tried(name, location, _mended_copy(location, faults, folder))
+                tables[name] = _TableRepair(name, location, _mended_copy(location, faults, folder))
                 continue
             if faults:
                 _mend(store, name, location, faults)
-            tables[name] = _Tried(name, location, location)
+            tables[name] = _TableRepair(name, location, location)
         for table in tables.values():
             report.files += table.repair(dry_run, progress)
             if unlisted := unlisted_files(table.location):
@@ -154,7 +154,7 @@ def repair_store(
     return report
 
 
-class _Tried:
+class _TableRepair:
     """A table under repair.
 
     Args:
@@ -285,7 +285,7 @@ def _mended_copy(location: Location, faults: list[LogFault], folder: str) -> Loc
     return Location.of(folder)
 
 
-def _needed(tables: dict[str, _Tried]) -> Iterator[NeededParse]:
+def _needed(tables: dict[str, _TableRepair]) -> Iterator[NeededParse]:
     """Parses that examples refer to and the store lacks."""
     found = []
     if parses := tables.get("parses"):

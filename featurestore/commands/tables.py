@@ -146,6 +146,8 @@ def repair(
             )
         if lost := sum(file.rows - file.kept for file in report.files):
             typer.echo(f"{lost} rows are lost until the backfill runs again; --json names them")
+        for table, keys in report.deleted.items():
+            typer.echo(f"{table}  {len(keys)} rows were deleted, and are there again")
         if report.needed:
             typer.echo(
                 f"{len(report.needed)} parses that examples refer to are not in the store; --json "

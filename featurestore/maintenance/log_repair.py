@@ -111,6 +111,33 @@ def mend(log: Location, fault: LogFault) -> None:
         log.files.delete_file(fault.file)
 
 
+@dataclass(frozen=True)
+class LostRewrite:
+    """A change that replaced files of an entry that is lost.
+
+    Attributes:
+        removed: The files that it replaced, which no entry adds.
+        older: Files that earlier entries add: what the lost one replaced is in use again.
+    """
+
+    removed: list[str]
+    older: frozenset[str]
+
+
+def lost_rewrites(log: Location) -> Iterator[LostRewrite]:
+    """The changes of a log without damaged entries that replaced files of lost ones."""
+    known: set[str] = set()
+    for name in log_names(log):
+        if CHECKPOINT.fullmatch(name):
+            known |= _listed(log, name, "add")
+        elif ENTRY.fullmatch(name):
+            actions = read_actions(log.read(name) or b"")
+            added, removed = paths_of(actions, "add"), paths_of(actions, "remove")
+            if lost := [path for path in removed if path not in known]:
+                yield LostRewrite(lost, frozenset(known))
+            known.update(added)
+
+
 def unlisted_files(table: Location) -> list[str]:
     """Data files that no version has: of commits that failed, or whose entry was lost."""
     log, listed = table.child(LOG), set[str]()

@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from featurestore.maintenance.forget import copy_log, cut_log
+from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.log_repair import (
     LogFault,
     log_faults,
     log_names,
+    lost_rewrites,
     mend,
     table_locations,
     unlisted_files,
@@ -38,6 +40,9 @@ from syntax.errors import ParsebankError, StoreError, UnknownDatasetError
 _KEPT: Final = {"parses": PARSES, "drops": DROPS, "fingerprints": FINGERPRINTS, "pins": PINS}
 """Tables of whose damaged files what is whole is kept. Examples and states come back whole, from
 the next backfill."""
+
+_KEYS: Final = {"parses": "key", "fingerprints": None, "pins": None}
+"""Column by which rows are deleted; any other table has ``example_key``."""
 
 _NAMES: Final = ("key", "example_id", "example_key", "fingerprint", "name")
 """Columns by the first of which that a table has the lost rows are named."""
@@ -82,6 +87,8 @@ class Repair:
         is_done: Whether the store was changed.
         log: Damage to logs.
         files: Damaged data files.
+        deleted: Keys by table that a whole entry of a log deleted, and that the loss of an earlier
+            one, which had joined files, brought back: a repair deletes them again.
         needed: Parses that examples refer to and the store lacks; examples themselves have all
             that a trainer reads.
         unlisted: Data files by table that no version has: of writers that were stopped, or of
@@ -91,13 +98,14 @@ class Repair:
     is_done: bool
     log: list[LogFault] = field(default_factory=list)
     files: list[LostFile] = field(default_factory=list)
+    deleted: dict[str, list[str]] = field(default_factory=dict)
     needed: list[NeededParse] = field(default_factory=list)
     unlisted: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def is_sound(self) -> bool:
         """Whether nothing was damaged."""
-        return not (self.log or self.files)
+        return not (self.log or self.files or self.deleted)
 
     def to_json(self) -> dict[str, Any]:
         """The attributes as plain JSON."""
@@ -146,8 +154,11 @@ def repair_store(
             if faults:
                 _mend(store, name, location, faults)
             tables[name] = _TableRepair(name, location, location)
+        changed = {} if dry_run else dict(all_tables(store))
         for table in tables.values():
             report.files += table.repair(dry_run, progress)
+            if deleted := table.delete_again(None if dry_run else changed[table.name]):
+                report.deleted[table.name] = deleted
             if unlisted := unlisted_files(table.location):
                 report.unlisted[table.name] = unlisted
         report.needed = list(_needed(tables))
@@ -165,6 +176,7 @@ class _TableRepair:
 
     def __init__(self, name: str, location: Location, log: Location) -> None:
         self.name, self.location = name, location
+        self.key = _KEYS.get(name, "example_key")
         self.table = Table(log, _KEPT.get(name, TableLayout(pa.schema([]))), lambda: None)
         self.files = self.table.snapshot().files
         self.reader = FileReader(location)
@@ -187,6 +199,38 @@ class _TableRepair:
             yield LostFile(self.name, file.path, file.rows, rows.num_rows, str(fault), lost)
         if not dry_run and not self.table.swap(removed, added):
             raise StoreError(f"{self.location.uri} was changed meanwhile; repair it again")
+
+    def delete_again(self, table: Table | None) -> list[str]:
+        """Delete what a change deleted of what a lost entry had joined; the keys.
+
+        Without the lost entry, the files that it replaced are in use again. What later changes kept
+        of its rows lies in newer files.
+
+        Args:
+            table: The table to change; none in a dry run.
+        """
+        found: set[str] = set()
+        for lost in lost_rewrites(self.table.location.child(LOG)):
+            moved = self._keys(lost.removed)
+            active = self.table.snapshot().files
+            old = [x for x in active if x.path in lost.older and moved & self._keys([x.path])]
+            held = self._keys(file.path for file in active if file.path not in lost.older)
+            found |= moved & self._keys(file.path for file in old) - held
+            if table is not None and old:
+                keys = pa.array(sorted(moved), pa.string())
+                table.swap(*table.without(old, str(self.key), keys, ROW_GROUP))
+        return sorted(found)
+
+    def _keys(self, paths: Iterable[str]) -> set[str]:
+        """Keys of the rows of files, of those that are whole."""
+        if self.key is None:
+            return set()
+        columns = (
+            self.reader.columns(path, [self.key])[self.key].to_pylist()
+            for path in paths
+            if not self.reader.unreadable([path])
+        )
+        return {key for keys in columns for key in keys if key}
 
     def columns(self, file: DataFile, columns: list[str]) -> pa.Table | None:
         """Columns of a file as they are after the repair; none if nothing is kept of it."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -179,6 +178,8 @@ class Table:
 
     def _sorted(self, files: Sequence[DataFile], column: str, row_group: int) -> Iterator[pa.Table]:
         """The rows of files in the order of a column."""
+        import duckdb  # late: most who open a table sort none
+
         batches = (batch for x in files for rows in self._rows(x) for batch in rows.to_batches())
         with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
             connection.execute(f"set memory_limit = '{_SORT_MEMORY}'")
@@ -230,7 +231,7 @@ class Table:
         for _ in range(ATTEMPTS):
             files = in_partition(self.snapshot().files, partition or {})
             rows = read()
-            removed, added = self._without(files, column, rows[column], row_group)
+            removed, added = self.without(files, column, rows[column], row_group)
             for values, own in partitions_of(rows, self.layout.partition_by):
                 added += write_files(self.location, self.layout, values, [own], row_group)
             if self.swap(removed, added):
@@ -251,11 +252,11 @@ class Table:
         """
         gone = pa.array(keys, pa.string())
         for _ in range(ATTEMPTS):
-            if self.swap(*self._without(self.snapshot().files, column, gone, row_group)):
+            if self.swap(*self.without(self.snapshot().files, column, gone, row_group)):
                 return
         raise self._busy()
 
-    def _without(
+    def without(
         self, files: Iterable[DataFile], column: str, keys: pa.Array, row_group: int
     ) -> tuple[list[DataFile], list[AddAction]]:
         """The files that have rows with keys, and new ones with their other rows."""

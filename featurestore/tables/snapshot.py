@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -13,12 +12,6 @@ from deltalake import DeltaTable
 
 from featurestore.tables.files import DamagedFileError
 from featurestore.tables.location import Location
-
-_CHECKED: Final = pa_dataset.ParquetFileFormat(
-    default_fragment_scan_options=pa_dataset.ParquetFragmentScanOptions(
-        page_checksum_verification=True
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -134,12 +127,13 @@ def arrow_dataset(
         files: Its files; partition columns have the type string.
         schema: All columns.
     """
+    checked = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
     names = sorted({name for file in files for name in file.partition})
     parts = pa.schema([(name, pa.string()) for name in names])
     return pa_dataset.dataset(
         [file.path for file in files],
         schema=schema,
-        format=_CHECKED,
+        format=pa_dataset.ParquetFileFormat(default_fragment_scan_options=checked),
         filesystem=location.files,
         partitioning=pa_dataset.partitioning(parts, flavor="hive") if names else None,
     )

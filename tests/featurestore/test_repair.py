@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from featurestore import Drop, FeatureStore, commands, open_store
+from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.evict import evict_parses
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.repair import Repair, repair_store
@@ -278,6 +279,26 @@ def test_files_of_a_damaged_entry_are_named(
         store.features.append_new(handle, rows)
     assert problems(whole) == []
     assert has_all(whole, records, rows)
+
+
+def test_a_deletion_holds_of_what_a_damaged_entry_had_joined(whole, records) -> None:
+    whole.compact()
+    table = dataset_of(whole)
+    joins = [max(Path(whole.uri, x, "_delta_log").glob("*.json")) for x in ("parses", table)]
+    report = delete_parses(whole, [records[0].key])
+    whole.parses.append(records[:1])
+    delete_parses(whole, [records[1].key])
+    for one in joins:
+        cut(one)
+    done = same_as_dry_run(whole)
+    assert done.deleted["parses"] == [records[1].key]
+    assert len(done.deleted[table]) >= report.examples
+    with open_store(whole.uri) as store:
+        there = store.parses.get_many([record.key for record in records])
+        used = store.sql("select distinct unnest(parse_keys) from examples").fetchall()
+    assert list(there) == [record.key for record in (records[0], *records[2:])]
+    assert not {(records[0].key,), (records[1].key,)} & set(used)
+    assert found(whole).is_sound
 
 
 def test_a_repair_that_was_killed_is_repeated(whole, monkeypatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 MOVED = [
     ("syntax.assembly", "syntax.batches", "assemble_batch"),
     ("syntax.ud", "syntax.trees.ud", "upos_id"),
-    ("featurestore.migrate", "featurestore.maintenance.migrate", "migrate_store"),
     ("featurestore.evict", "featurestore.maintenance.evict", "evict_parses"),
     ("featurestore.delete", "featurestore.maintenance.delete", "delete_parses"),
     ("trainer.derive", "trainer.matrices.derive", "with_matrices"),

@@ -14,7 +14,7 @@ __all__ = ["Where", "open_there", "register"]
 
 _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.repair),
-    *(tables.compact, tables.migrate),
+    tables.compact,
     *(tables.pin, tables.unpin, tables.pins, tables.vacuum, tables.evict, tables.delete),
     *(reports.stats, reports.diff, reports.word_order, reports.export),
     noise.noise,

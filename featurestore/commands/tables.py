@@ -27,7 +27,7 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the tables: formats, versions, files, rows and bytes."""
+    """Show the tables: versions, files, rows and bytes."""
     from featurestore.maintenance.changed import changed_examples
     from featurestore.maintenance.inspect import inspect_store
 
@@ -103,8 +103,11 @@ def validate(
         )
         for problem in report.problems:
             typer.echo(f"{problem.table}  {problem.row}  {problem.message}")
-        if report.unpacked:
-            typer.echo(f"{report.unpacked} parses are of format 1: parsebank store migrate")
+        if report.unlisted:
+            typer.echo(
+                f"{report.unlisted} data files are of no version: writers were stopped, or the "
+                "newest entries of a log are gone; `store repair` names them"
+            )
         if report.changed:
             typer.echo(
                 f"{len(report.changed)} example ids have several contents: store inspect --changed"
@@ -124,7 +127,7 @@ def repair(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find damaged files and logs; with --apply, take them out and keep what can be read.
+    """Find damaged files and logs; with --apply, take them out and keep what is whole.
 
     Exits with 1 if anything is damaged and was not repaired.
     """
@@ -139,20 +142,22 @@ def repair(
             typer.echo(f"{fault.table}  {fault.file}  {fault.message} ({fault.action})")
         for file in report.files:
             typer.echo(
-                f"{file.table}  {file.path}  {file.rows} rows, {file.readable} can be read: "
-                f"{file.message}"
+                f"{file.table}  {file.path}  {file.rows} rows, {file.kept} are kept: {file.message}"
             )
-        for table, rows in report.recovered.items():
-            typer.echo(f"{table}  {rows} rows of damaged entries are there again")
-        for table, rows in report.left_out.items():
-            typer.echo(f"{table}  {rows} rows stay out: they were deleted, or may have been")
+        if lost := sum(file.rows - file.kept for file in report.files):
+            typer.echo(f"{lost} rows are lost until the backfill runs again; --json names them")
+        for table, keys in report.deleted.items():
+            typer.echo(f"{table}  {len(keys)} rows were deleted, and are there again")
         if report.needed:
             typer.echo(
                 f"{len(report.needed)} parses that examples refer to are not in the store; --json "
                 "lists their texts, and parsing these makes them again"
             )
-        if report.unchecked:
-            typer.echo(f"not read before the log is repaired: {', '.join(report.unchecked)}")
+        for table, paths in report.unlisted.items():
+            typer.echo(
+                f"{table}  {len(paths)} data files are of no version: of writers that were "
+                f"stopped, or of lost entries; a vacuum deletes them: {', '.join(paths)}"
+            )
         done = "repaired" if apply else "run again with --apply to repair"
         typer.echo("nothing is damaged" if report.is_sound else done)
     if not (apply or report.is_sound):
@@ -171,24 +176,6 @@ def compact(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
         print_json({"files_before": before, "files_after": after})
     else:
         typer.echo(f"{before} files became {after}")
-
-
-def migrate(
-    store: Where = DEFAULT_STORE,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report what would be done.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Convert the store of an older release to this release's format; stop its writers first."""
-    from featurestore.maintenance.migrate import migrate_store
-
-    with open_there(store) as opened:
-        found = migrate_store(opened, dry_run=True)
-        if not dry_run:
-            with rows_bar(sum(table.rewritten for table in found)) as advance:
-                found = migrate_store(opened, watch=advance)
-    print_rows([table.to_json() for table in found], as_json)
 
 
 def pin(

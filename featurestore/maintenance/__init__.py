@@ -1,1 +1,1 @@
-"""Work on a whole store: vacuum, evict, delete, migrate, validate."""
+"""Work on a whole store: vacuum, evict, delete, validate."""

@@ -6,6 +6,8 @@ library can shorten logs too (``delta.enableExpiredLogCleanup``), but does not k
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from featurestore.tables.attempts import reason
@@ -32,7 +35,9 @@ of commits that came first."""
 def forget_files(table: Table, deleted: Sequence[str]) -> None:
     """Write a checkpoint of the newest version that does not list deleted files.
 
-    Later checkpoints are made from it. Otherwise each lists every file that was ever replaced.
+    Later checkpoints are made from it. Otherwise each lists every file that was ever replaced. It
+    is written once: a reader that knows its size would find another one torn. Where the version has
+    a checkpoint already, the next vacuum does this.
 
     Args:
         table: The table.
@@ -41,19 +46,23 @@ def forget_files(table: Table, deleted: Sequence[str]) -> None:
     Raises:
         StoreError: The log cannot be read or written.
     """
-    handle = table.open()
-    if handle is None or not deleted:
+    log = table.location.child(LOG)
+    if not deleted or table.open() is None:
         return
-    log, name = table.location.child(LOG), checkpoint_name(handle.version())
-    with _named_faults(table):
+    with _named_faults(table), tempfile.TemporaryDirectory() as folder:
+        copy = copy_log(log, Location.of(folder).child(LOG))
+        handle = DeltaTable(folder)
         handle.create_checkpoint()
-        actions = pq.read_table(pa.BufferReader(log.read(name)))
+        name = checkpoint_name(handle.version())
+        actions = pq.read_table(pa.BufferReader(copy.read(name)))
         paths = pc.struct_field(actions["remove"], "path").to_pylist()
         listed = pa.array([path and unquote(path) for path in paths], pa.string())
-        gone = pc.is_in(listed, pa.array(deleted, pa.string()))
+        kept = actions.filter(pc.invert(pc.is_in(listed, pa.array(deleted, pa.string()))))
         content = pa.BufferOutputStream()
-        pq.write_table(actions.filter(pc.invert(gone)), content)
-    log.write(name, content.getvalue().to_pybytes())
+        pq.write_table(kept, content)
+        if log.write_new(name, content.getvalue().to_pybytes()):
+            hint = {"version": handle.version(), "size": kept.num_rows}
+            log.write("_last_checkpoint", json.dumps(hint).encode())
 
 
 def forget_versions(
@@ -77,20 +86,50 @@ def forget_versions(
     """
     log = table.location.child(LOG)
     with _named_faults(table):
-        names = _names(log)
-        start = _start(log, names, before)
-        kept = {version for version in keep if version < start}
+        start = _start(log, _names(log), before)
+        return cut_log(table, keep, start, start, dry_run)
+
+
+def cut_log(
+    table: Table, keep: Collection[int], start: int, checkpoint: int, dry_run: bool = False
+) -> list[str]:
+    """Delete the log of the versions before one, but for checkpoints of those that are kept.
+
+    Args:
+        table: The table.
+        keep: Versions that stay readable.
+        start: Log files of earlier versions go.
+        checkpoint: The checkpoint, no older, from which later versions are read.
+        dry_run: Delete nothing.
+
+    Returns:
+        Names of the files, the oldest first.
+
+    Raises:
+        StoreError: A version that stays cannot be read, or a file not deleted.
+    """
+    log = table.location.child(LOG)
+    kept = {version for version in keep if version < start}
+    with _named_faults(table):
         gone = [
             name
-            for version, name in names
+            for version, name in _names(log)
             if version < start and not (version in kept and CHECKPOINT.fullmatch(name))
         ]
         if gone and not dry_run:
-            _secure(table, kept, start)
+            _secure(table, kept, checkpoint)
             for name in gone:  # the oldest first: where a killed process stops, the log starts
                 with suppress(FileNotFoundError):  # another vacuum was faster
                     log.files.delete_file(name)
     return gone
+
+
+def copy_log(log: Location, copy: Location) -> Location:
+    """Copy a log to a folder, where it may be changed."""
+    for _, name in [*_names(log), (0, "_last_checkpoint")]:
+        if (content := log.read(name)) is not None:
+            copy.write(name, content)
+    return copy
 
 
 def _names(log: Location) -> list[tuple[int, str]]:

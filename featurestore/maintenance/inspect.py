@@ -8,8 +8,6 @@ from typing import Any
 
 from featurestore.store import FeatureStore
 from featurestore.tables.delta import Table
-from featurestore.tables.root import format_of
-from featurestore.tables.snapshot import snapshot_of
 from featurestore.tables.states import states_tables
 
 
@@ -19,7 +17,6 @@ class TableInfo:
 
     Attributes:
         table: Path below the store.
-        format: Format of its columns; see `featurestore.maintenance.migrate`.
         version: Version of the table; -1 before its first version.
         files: Active Parquet files.
         rows: Rows in these files.
@@ -27,7 +24,6 @@ class TableInfo:
     """
 
     table: str
-    format: int
     version: int
     files: int
     rows: int
@@ -42,12 +38,10 @@ def inspect_store(store: FeatureStore) -> list[TableInfo]:
     """Size of every table of a store."""
     found = []
     for name, table in all_tables(store):
-        handle = table.open()
-        snapshot = table.snapshot() if handle is None else snapshot_of(handle)
+        snapshot = table.snapshot()
         found.append(
             TableInfo(
                 table=name,
-                format=table.layout.format if handle is None else format_of(handle),
                 version=snapshot.version,
                 files=len(snapshot.files),
                 rows=sum(file.rows for file in snapshot.files),

@@ -1,4 +1,4 @@
-"""Damage to the log of a table: entries that are empty, cut or missing, and torn checkpoints.
+"""Damage to the log of a table: entries that are empty, cut or missing, and wrong checkpoints.
 
 A file system that loses power may keep a file's name and lose its content. The newest version of a
 table is its newest checkpoint and all entries after it; an entry lists data files that it adds and
@@ -9,39 +9,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from featurestore.tables.location import Location
-from featurestore.tables.log import (
-    CHECKPOINT,
-    ENTRY,
-    LOG,
-    entry_name,
-    paths_of,
-    read_actions,
-)
+from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, entry_name, paths_of, read_actions
 from syntax.strict_json import parse_json
 
-DAMAGED: Final = "_damaged"
-"""Folder of a table that keeps what a repair took away; no reader and no vacuum looks there."""
-
 _HINT: Final = "_last_checkpoint"
-_PATHS: Final = ["add.path", "remove.path"]
 
-_NO_CHANGE: Final = "REPAIR"
-_TAKEN_OUT: Final = "FSCK"
-"""What the table library calls an entry that removes files that are not there."""
-
-_CLOCKS: Final = 3600.0
-"""Seconds by which the clocks of a writer and of its disk may differ."""
-
-Action = Literal["replace", "remove", "none", "restore"]
+Action = Literal["replace", "remove", "forget", "restore"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +38,9 @@ class LogFault:
         file: The entry or checkpoint.
         message: What is wrong.
         action: What a repair does: ``replace`` the entry with one without changes, ``remove`` the
-            checkpoint, since entries say the same, or ``none``, where only versions before a
-            checkpoint need it. ``restore`` is left to people: nothing says what was in it.
+            checkpoint, since entries say the same, or ``forget`` the versions before a later
+            checkpoint, which alone need the entry. ``restore`` is left to people: nothing says
+            what was in it.
     """
 
     table: str
@@ -86,132 +72,120 @@ def log_faults(name: str, table: Location) -> list[LogFault]:
         StoreError: A file cannot be read now, which says nothing about its content.
     """
     log = table.child(LOG)
-    names = _names(log)
+    names = log_names(log)
     entries = {int(found[1]) for one in names if (found := ENTRY.fullmatch(one))}
-    torn, whole = _checkpoints(log, names)
+    damaged = {number: what for number in entries if (what := _damage(log, number))}
+    last = max(entries, default=-1)
+    faults, whole = list[LogFault](), list[int]()
+    for one in names:
+        if found := CHECKPOINT.fullmatch(one):
+            if what := _checkpoint_fault(log, one, whole, entries - damaged.keys()):
+                faults.append(LogFault(name, one, what, "remove"))
+            else:
+                whole.append(int(found[1]))
     newest = max(whole, default=-1)
-    faults = [LogFault(name, one, "the checkpoint is no Parquet file", "remove") for one in torn]
     if _HINT in names and _hinted(log) not in whole:
         message = "it names a checkpoint that cannot be read"
         faults.append(LogFault(name, _HINT, message, "remove"))
     first = min(entries, default=0)
     # What a vacuum took away is no damage: versions from the first entry on are readable.
     start = first if first <= newest else 0
-    for number in range(start, max(entries, default=-1) + 1):
-        damage = _damage(log, number) if number in entries else "the entry is missing"
+    missing = set(range(start, last + 1)) - entries
+    for number in sorted(missing | damaged.keys()):
+        message = damaged.get(number, "the entry is missing")
         action: Action = "replace" if number else "restore"  # version 0 says what the table is
-        if damage and number in whole:
-            damage, action = f"{damage}; its checkpoint says the same", "replace"
-        elif damage and number <= newest:
-            damage, action = f"{damage}; versions before {newest} cannot all be read", "none"
-        if damage:
-            faults.append(LogFault(name, entry_name(number), damage, action))
+        if number in whole:
+            message, action = f"{message}; its checkpoint says the same", "replace"
+        elif number < newest:
+            message, action = f"{message}; versions before {newest} cannot all be read", "forget"
+        faults.append(LogFault(name, entry_name(number), message, action))
     return faults
 
 
-def mend(table: Location, fault: LogFault) -> None:
-    """Take a damaged file out of the log; in the place of an entry comes one without changes.
-
-    What was there of it goes to the folder `DAMAGED`. The rows of the commit are gone from the
-    table until `featurestore.maintenance.recovery` appends them again.
-    """
-    log = table.child(LOG)
-    content = log.read(fault.file)
-    if content is not None:
-        table.child(DAMAGED).write(fault.file, content)
+def mend(log: Location, fault: LogFault) -> None:
+    """Put an entry without changes in the place of a damaged one, or remove a checkpoint."""
     if ENTRY.fullmatch(fault.file):
-        nothing = {"timestamp": int(time.time() * 1000), "operation": _NO_CHANGE}
+        nothing = {"timestamp": int(time.time() * 1000), "operation": "REPAIR"}
         log.write(fault.file, json.dumps({"commitInfo": nothing}).encode() + b"\n")
     else:
         log.files.delete_file(fault.file)
 
 
 @dataclass(frozen=True)
-class LogHistory:
-    """What the whole entries and checkpoints of a log say.
+class LostRewrite:
+    """A change that replaced files of an entry that is lost.
 
     Attributes:
-        added, removed: The data files that they add and remove, each with the first version that
-            says so. Files that an earlier repair took out do not count as removed.
-        start: The first version with an entry.
-        vacuumed: The last version that belongs to a vacuum; -1 if none does.
+        removed: The files that it replaced, which no entry adds.
+        older: Files that earlier entries add: what the lost one replaced is in use again.
     """
 
-    added: Mapping[str, int]
-    removed: Mapping[str, int]
-    start: int
-    vacuumed: int
+    removed: list[str]
+    older: frozenset[str]
 
 
-def read_history(table: Location) -> LogHistory:
-    """What the log of a table says, once its damaged entries are mended."""
-    log = table.child(LOG)
-    added: dict[str, int] = {}
-    removed: dict[str, int] = {}
-    taken_out: set[str] = set()
-    operations: dict[int, str] = {}
-    for name in _names(log):
-        content = log.read(name) or b""
+def lost_rewrites(log: Location) -> Iterator[LostRewrite]:
+    """The changes of a log without damaged entries that replaced files of lost ones."""
+    known: set[str] = set()
+    for name in log_names(log):
+        if CHECKPOINT.fullmatch(name):
+            known |= _listed(log, name, "add")
+        elif ENTRY.fullmatch(name):
+            actions = read_actions(log.read(name) or b"")
+            added, removed = paths_of(actions, "add"), paths_of(actions, "remove")
+            if lost := [path for path in removed if path not in known]:
+                yield LostRewrite(lost, frozenset(known))
+            known.update(added)
+
+
+def unlisted_files(table: Location) -> list[str]:
+    """Data files that no version has: of commits that failed, or whose entry was lost."""
+    log, listed = table.child(LOG), set[str]()
+    for name in log_names(log):
         if ENTRY.fullmatch(name):
-            actions = read_actions(content)
-            operation = operations[int(name[:20])] = _about(actions).get("operation", "")
-            if operation == _TAKEN_OUT:
-                taken_out.update(paths_of(actions, "remove"))
-        elif CHECKPOINT.fullmatch(name):  # a vacuum may have removed the entries before it
-            actions = pq.read_table(pa.BufferReader(content), columns=_PATHS).to_pylist()
-        else:
-            continue
-        for kind, versions in (("add", added), ("remove", removed)):
-            for path in paths_of(actions, kind):
-                versions.setdefault(path, int(name[:20]))
-    for path in taken_out:
-        removed.pop(path, None)
-    vacuums = (number for number, what in operations.items() if what.startswith("VACUUM"))
-    return LogHistory(added, removed, min(operations, default=0), max(vacuums, default=-1))
-
-
-def data_files(table: Location) -> dict[str, float]:
-    """The data files of any version that are there, with the time of their last change."""
+            listed.update(paths_of(read_actions(log.read(name) or b""), "add", "remove"))
+        elif CHECKPOINT.fullmatch(name):
+            with suppress(OSError, pa.ArrowException):  # it is a fault of its own
+                listed.update(*(_listed(log, name, kind) for kind in ("add", "remove")))
     found = table.files.get_file_info(pa_fs.FileSelector("", recursive=True))
-    files = (info for info in found if info.is_file and info.path.endswith(".parquet"))
-    return {info.path: info.mtime.timestamp() for info in files if not info.path.startswith("_")}
+    paths = (info.path for info in found if info.is_file and info.path.endswith(".parquet"))
+    return sorted(path for path in paths if not path.startswith("_") and path not in listed)
 
 
-def written_at(table: Location, number: int) -> float | None:
-    """When an entry was written, by the clock of its disk; ``None`` if that is of a later copy.
-
-    Args:
-        table: Location of the table.
-        number: Version of the entry.
-    """
-    log, name = table.child(LOG), entry_name(number)
-    (info,) = log.files.get_file_info([name])
-    written: float = info.mtime.timestamp()
-    said = _about(read_actions(log.read(name) or b"")).get("timestamp") or 1000 * written
-    return written if abs(written - said / 1000) < _CLOCKS else None
-
-
-def _about(actions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What an entry says about its commit; empty if it says nothing."""
-    return next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
-
-
-def _names(log: Location) -> list[str]:
+def log_names(log: Location) -> list[str]:
+    """Names of the files of a log, the oldest first."""
     found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
     return sorted(info.base_name for info in found if info.is_file)
 
 
-def _checkpoints(log: Location, names: list[str]) -> tuple[list[str], list[int]]:
-    """Names of the torn ones, and versions of those that are whole."""
-    torn, whole = [], []
-    for name in names:
-        if found := CHECKPOINT.fullmatch(name):
-            try:
-                pq.ParquetFile(pa.BufferReader(log.read(name) or b"")).read()
-                whole.append(int(found[1]))
-            except (OSError, pa.ArrowException):
-                torn.append(name)
-    return torn, whole
+def _checkpoint_fault(
+    log: Location, name: str, earlier: list[int], entries: Collection[int]
+) -> str | None:
+    """What is wrong with a checkpoint, by the entries since an earlier one, if they are there."""
+    version = int(name[:20])
+    try:
+        there = _listed(log, name, "add")
+    except (OSError, pa.ArrowException):
+        return "the checkpoint cannot be read"
+    start = max(earlier, default=-1)
+    if "checkpoint.parquet" not in name or not {*range(start + 1, version + 1)} <= {*entries}:
+        return None
+    active: set[str] = set()
+    if start >= 0:
+        active = _listed(log, f"{start:020d}.checkpoint.parquet", "add")
+    for number in range(start + 1, version + 1):
+        actions = read_actions(log.read(entry_name(number)) or b"")
+        active = active.difference(paths_of(actions, "remove")).union(paths_of(actions, "add"))
+    return None if active == there else "the checkpoint lists other files than the entries"
+
+
+def _listed(log: Location, name: str, kind: str) -> set[str]:
+    """The data files that a checkpoint adds or removes."""
+    content = pa.BufferReader(log.read(name) or b"")
+    actions = pq.ParquetFile(content).read(columns=[f"{kind}.path"])
+    if kind not in actions.column_names:  # none
+        return set()
+    return {unquote(path) for path in pc.struct_field(actions[kind], "path").to_pylist() if path}
 
 
 def _hinted(log: Location) -> int | None:
@@ -225,10 +199,9 @@ def _damage(log: Location, number: int) -> str | None:
     content = log.read(entry_name(number)) or b""
     if not content.strip(b"\0\n "):
         return "the entry is empty"
-    lines = content.strip().splitlines()
     read = read_actions(content)
-    if len(read) == len(lines):
+    if len(read) == len(content.strip().splitlines()):
         return None
-    what = _about(read).get("operation")
+    what = next((one["commitInfo"].get("operation") for one in read if "commitInfo" in one), None)
     known = f", and was a {what}" if what else ""
     return f"the entry is cut or damaged in line {len(read) + 1}{known}"

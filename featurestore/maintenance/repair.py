@@ -1,47 +1,72 @@
-"""Repair of a store: take out what is damaged, keep what can be read, and say what is lost."""
+"""Repair of a store: take out what is damaged, keep what is sure to be whole, name what is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from featurestore.maintenance.forget import copy_log, cut_log
 from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.log_repair import (
-    DAMAGED,
     LogFault,
     log_faults,
+    log_names,
+    lost_rewrites,
     mend,
-    read_history,
     table_locations,
+    unlisted_files,
 )
-from featurestore.maintenance.recovery import recover_rows
-from featurestore.maintenance.table_rows import TableRows
+from featurestore.maintenance.validate_groups import parses_are_sound
 from featurestore.store import FeatureStore
+from featurestore.tables.data_files import write_files
 from featurestore.tables.delta import Table
+from featurestore.tables.encode.parses import decode_parses, encode_parses, unpack_parses
 from featurestore.tables.files import FileReader
-from syntax.errors import StoreError
+from featurestore.tables.layout import TableLayout
+from featurestore.tables.location import Location
+from featurestore.tables.log import CHECKPOINT, LOG
+from featurestore.tables.parses import ROW_GROUP
+from featurestore.tables.schema import DROPS, FINGERPRINTS, PARSE_COLUMNS, PARSES, PINS
+from featurestore.tables.snapshot import DataFile
+from syntax.errors import ParsebankError, StoreError, UnknownDatasetError
+
+_KEPT: Final = {"parses": PARSES, "drops": DROPS, "fingerprints": FINGERPRINTS, "pins": PINS}
+"""Tables of whose damaged files what is whole is kept. Examples and states come back whole, from
+the next backfill."""
+
+_KEYS: Final = {"parses": "key", "fingerprints": None, "pins": None}
+"""Column by which rows are deleted; any other table has ``example_key``."""
+
+_NAMES: Final = ("key", "example_id", "example_key", "fingerprint", "name")
+"""Columns by the first of which that a table has the lost rows are named."""
 
 
 @dataclass(frozen=True)
 class LostFile:
-    """A data file that cannot be read, or not all of it.
+    """A data file that is damaged or gone.
 
     Attributes:
         table: Path of the table below the store.
         path: Path of the file below the table.
         rows: Rows that the log says it has.
-        readable: Those that can still be read; a repair appends them again.
+        kept: Those that are whole, or have a whole copy; a repair writes them again.
         message: What is wrong.
+        lost: Keys or names of the others, where these can still be read.
     """
 
     table: str
     path: str
     rows: int
-    readable: int
+    kept: int
     message: str
+    lost: list[str]
 
 
 @dataclass(frozen=True)
@@ -56,33 +81,31 @@ class NeededParse:
 
 @dataclass
 class Repair:
-    """What a repair found, or did.
+    """What a repair found and did; of a dry run, what it would do.
 
     Attributes:
         is_done: Whether the store was changed.
         log: Damage to logs.
-        files: Data files that cannot be read.
-        recovered: Rows by table that were appended again: of damaged entries, from data files that
-            no entry mentions.
-        left_out: Rows by table of such files that were not, and rows that a damaged entry had
-            joined: a deletion that is whole in the log took them, or may have.
+        files: Damaged data files.
+        deleted: Keys by table that a whole entry of a log deleted, and that the loss of an earlier
+            one, which had joined files, brought back: a repair deletes them again.
         needed: Parses that examples refer to and the store lacks; examples themselves have all
             that a trainer reads.
-        unchecked: Tables that cannot be opened before their log is repaired.
+        unlisted: Data files by table that no version has: of writers that were stopped, or of
+            entries that are lost. A vacuum deletes them.
     """
 
     is_done: bool
     log: list[LogFault] = field(default_factory=list)
     files: list[LostFile] = field(default_factory=list)
-    recovered: dict[str, int] = field(default_factory=dict)
-    left_out: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, list[str]] = field(default_factory=dict)
     needed: list[NeededParse] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
+    unlisted: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def is_sound(self) -> bool:
         """Whether nothing was damaged."""
-        return not (self.log or self.files)
+        return not (self.log or self.files or self.deleted)
 
     def to_json(self) -> dict[str, Any]:
         """The attributes as plain JSON."""
@@ -92,92 +115,236 @@ class Repair:
 def repair_store(
     store: FeatureStore, dry_run: bool = True, watch: Callable[[int], None] | None = None
 ) -> Repair:
-    """Find what is damaged; unless it is a dry run, take it out and append what can be read.
+    """Find what is damaged; unless it is a dry run, take it out and write again what is whole.
 
-    Damaged entries of logs become entries without changes, and their rows are appended again unless
-    these may have been deleted (`featurestore.maintenance.recovery`). Files that cannot be read go
-    to the folder ``_damaged`` of their table. Writers must be stopped. A second run finds nothing
-    more.
+    Damaged entries of logs become entries without changes; damaged files leave their tables, which
+    a vacuum then deletes. Of a parse, which lies in its file twice, one whole copy is enough. All
+    else comes back with the next backfill. Stop the writers if a log is damaged. A repair that was
+    killed is simply repeated; a second one finds nothing more.
 
     Args:
         store: The store.
         dry_run: Only say what would be done.
-        watch: Called with the number of rows that were read, after some at a time.
+        watch: Called with the number of rows that were checked, after some at a time.
 
     Raises:
         StoreError: A file cannot be read or written now, or a log cannot be mended.
     """
     report, progress = Repair(not dry_run), watch or (lambda _: None)
-    for name, location in table_locations(store.root.location):
+    found = list(table_locations(store.root.location))
+    for name, location in found:
         report.log += log_faults(name, location)
-    if not dry_run:
-        _mend_logs(store, report.log)
-    torn = {fault.table for fault in report.log if fault.action != "none"}
-    if dry_run and torn:
-        report.unchecked = sorted(torn)
-        return report
-    mended = {fault.table for fault in report.log if fault.action == "replace"}
-    for name, table in all_tables(store):
-        # Read before files are taken out, which the log then says, too.
-        history = read_history(table.location) if name in mended else None
-        _repair_table(name, table, report, progress)
-        if history is not None:
-            recovered, left_out = recover_rows(name, table, history)
-            report.recovered |= {name: recovered} if recovered else {}
-            report.left_out |= {name: left_out} if left_out else {}
-    store.parses.refresh()
-    report.needed = list(_needed(store))
+    lost = [fault for fault in report.log if fault.action == "restore"]
+    if lost and not dry_run:
+        raise StoreError(
+            f"{lost[0].table}: {lost[0].file}: {lost[0].message}; nothing says what was in it, and "
+            "a version needs it. Restore the table from a backup"
+        )
+    beyond = {fault.table for fault in lost}
+    with ExitStack() as stack:
+        tables = {}
+        for name, location in found:
+            if name in beyond:
+                continue
+            faults = [fault for fault in report.log if fault.table == name]
+            if faults and dry_run:
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                tables[name] = _TableRepair(name, location, _mended_copy(location, faults, folder))
+                continue
+            if faults:
+                _mend(store, name, location, faults)
+            tables[name] = _TableRepair(name, location, location)
+        changed = {} if dry_run else dict(all_tables(store))
+        for table in tables.values():
+            report.files += table.repair(dry_run, progress)
+            if deleted := table.delete_again(None if dry_run else changed[table.name]):
+                report.deleted[table.name] = deleted
+            if unlisted := unlisted_files(table.location):
+                report.unlisted[table.name] = unlisted
+        report.needed = list(_needed(tables))
     return report
 
 
-def _mend_logs(store: FeatureStore, faults: list[LogFault]) -> None:
-    if lost := [fault for fault in faults if fault.action == "restore"]:
-        first = lost[0]
-        raise StoreError(
-            f"{first.table}: {first.file}: {first.message}; nothing says what was in it, and a "
-            "version needs it. Restore the table from a backup"
+class _TableRepair:
+    """A table under repair.
+
+    Args:
+        name: Path of the table below the store.
+        location: Where its files are.
+        log: Where a log without damage is.
+    """
+
+    def __init__(self, name: str, location: Location, log: Location) -> None:
+        self.name, self.location = name, location
+        self.key = _KEYS.get(name, "example_key")
+        self.table = Table(log, _KEPT.get(name, TableLayout(pa.schema([]))), lambda: None)
+        self.files = self.table.snapshot().files
+        self.reader = FileReader(location)
+        self.kept: dict[str, pa.Table] = {}
+        """What is kept of each damaged file."""
+
+    def repair(self, dry_run: bool, progress: Callable[[int], None]) -> Iterator[LostFile]:
+        """Look at each file, and put what is whole in the place of damaged ones, in one commit."""
+        removed, added = [], []
+        for file in self.files:
+            fault = self.reader.fault(file)
+            progress(file.rows)
+            if fault is None:
+                continue
+            rows, lost = self._whole(file)
+            self.kept[file.path] = rows
+            removed.append(file)
+            if not dry_run and rows.num_rows:
+                added += write_files(self.location, self.table.layout, {}, [rows], ROW_GROUP)
+            yield LostFile(self.name, file.path, file.rows, rows.num_rows, str(fault), lost)
+        if not dry_run and not self.table.swap(removed, added):
+            raise StoreError(f"{self.location.uri} was changed meanwhile; repair it again")
+
+    def delete_again(self, table: Table | None) -> list[str]:
+        """Delete what a change deleted of what a lost entry had joined; the keys.
+
+        Without the lost entry, the files that it replaced are in use again. What later changes kept
+        of its rows lies in newer files.
+
+        Args:
+            table: The table to change; none in a dry run.
+        """
+        found: set[str] = set()
+        for lost in lost_rewrites(self.table.location.child(LOG)):
+            moved = self._keys(lost.removed)
+            active = self.table.snapshot().files
+            old = [x for x in active if x.path in lost.older and moved & self._keys([x.path])]
+            held = self._keys(file.path for file in active if file.path not in lost.older)
+            found |= moved & self._keys(file.path for file in old) - held
+            if table is not None and old:
+                keys = pa.array(sorted(moved), pa.string())
+                table.swap(*table.without(old, str(self.key), keys, ROW_GROUP))
+        return sorted(found)
+
+    def _keys(self, paths: Iterable[str]) -> set[str]:
+        """Keys of the rows of files, of those that are whole."""
+        if self.key is None:
+            return set()
+        columns = (
+            self.reader.columns(path, [self.key])[self.key].to_pylist()
+            for path in paths
+            if not self.reader.unreadable([path])
         )
+        return {key for keys in columns for key in keys if key}
+
+    def columns(self, file: DataFile, columns: list[str]) -> pa.Table | None:
+        """Columns of a file as they are after the repair; none if nothing is kept of it."""
+        if file.path in self.kept:
+            rows = self.kept[file.path]
+            return rows.select(columns) if rows.num_rows else None
+        return self.reader.columns(file.path, columns)
+
+    def _whole(self, file: DataFile) -> tuple[pa.Table, list[str]]:
+        """The rows of a damaged file that are whole, and the names of the others."""
+        layout = _KEPT.get(self.name)
+        kept = [] if layout is None else [layout.schema.empty_table()]
+        lost: list[str] = []
+        try:
+            with self.location.files.open_input_file(file.path) as content:
+                opened = pq.ParquetFile(content, page_checksum_verification=True)
+                for number in range(opened.num_row_groups):
+                    rows = None if layout is None else _whole_rows(opened, number, layout)
+                    if rows is None:
+                        lost += _names(opened, number)
+                    else:
+                        kept.append(rows)
+        except (OSError, pa.ArrowException):
+            pass  # nothing is left, or nothing more
+        return pa.concat_tables(kept) if kept else pa.table({}), lost
+
+
+def _whole_rows(file: pq.ParquetFile, group: int, layout: TableLayout) -> pa.Table | None:
+    """The rows of a row group, if its pages, or those of one copy of each parse, are whole."""
+    rows = _read(file, group, layout.schema.names)
+    if layout is not PARSES:
+        return None if rows is None else rows.cast(layout.schema)
+    if rows is not None:
+        return rows.cast(layout.schema) if parses_are_sound(rows, deep=False) else None
+    try:
+        if (packed := _read(file, group, ["key", "record"])) is not None:
+            records = unpack_parses(packed["key"].to_pylist(), packed["record"])
+        elif (columns := _read(file, group, PARSE_COLUMNS)) is not None:
+            records = decode_parses(columns)
+        else:
+            return None
+        rows = encode_parses(records)
+    except (ParsebankError, ValueError, TypeError, OverflowError):
+        return None
+    return rows if parses_are_sound(rows, deep=False) else None
+
+
+def _names(file: pq.ParquetFile, group: int) -> list[str]:
+    """What the rows of a row group are called, as far as that can be read."""
+    for name in _NAMES:
+        if name in file.schema_arrow.names:
+            rows = _read(file, group, [name])
+            return [] if rows is None else list(map(str, rows[name].to_pylist()))
+    return []
+
+
+def _read(file: pq.ParquetFile, group: int, columns: Iterable[str]) -> pa.Table | None:
+    """Columns of a row group, if their pages are whole."""
+    names = list(columns)
+    try:
+        rows = file.read_row_group(group, names, use_threads=False)
+        rows.validate(full=True)
+        return rows.select(names)
+    except (OSError, pa.ArrowException, KeyError):
+        return None
+
+
+def _mend(store: FeatureStore, name: str, location: Location, faults: list[LogFault]) -> None:
+    log = location.child(LOG)
     for fault in faults:
-        if fault.action != "none":
-            mend(store.root.location.child(*fault.table.split("/")), fault)
+        if fault.action != "forget":
+            mend(log, fault)
+    if any(fault.action == "forget" for fault in faults):
+        table = Table(location, TableLayout(pa.schema([])), lambda: None)
+        last = max(int(fault.file[:20]) for fault in faults if fault.action == "forget")
+        own = (pin for pin in store.pins.all().values() if f"datasets/{pin.table}" == name)
+        checkpoints = [int(one[:20]) for one in log_names(log) if CHECKPOINT.fullmatch(one)]
+        kept = [pin.version for pin in own if _is_readable(table, pin.version)]
+        cut_log(table, kept, last + 1, max(checkpoints))
 
 
-def _repair_table(name: str, table: Table, report: Repair, progress: Callable[[int], None]) -> None:
-    """Find the unreadable files of a table; take them out unless the report is of a dry run."""
-    reader, lost = TableRows(name, table), []
-    for file in table.snapshot().files:
-        message = reader.fault(file)
-        progress(file.rows)
-        if message is None:
-            continue
-        rows = reader.readable(file.path)
-        lost.append(LostFile(name, file.path, file.rows, rows.num_rows, message))
-        if report.is_done and rows.num_rows:
-            table.append(rows)
-    report.files += lost
-    if report.is_done and lost:
-        for one in lost:
-            _set_aside(table, one.path)
-        # It removes from the log what is not there.
-        table.change(lambda handle: handle.repair())
+def _is_readable(table: Table, version: int) -> bool:
+    try:
+        table.open(version)
+    except (StoreError, UnknownDatasetError):
+        return False
+    return True
 
 
-def _set_aside(table: Table, path: str) -> None:
-    content = table.location.read(path)
-    if content is not None:
-        table.location.child(DAMAGED).write(path.replace("/", "__"), content)
-        table.location.files.delete_file(path)
+def _mended_copy(location: Location, faults: list[LogFault], folder: str) -> Location:
+    """A copy of a damaged log as a repair would leave it."""
+    copy = copy_log(location.child(LOG), Location.of(folder).child(LOG))
+    for fault in faults:
+        if fault.action != "forget":
+            mend(copy, fault)
+    return Location.of(folder)
 
 
-def _needed(store: FeatureStore) -> Iterator[NeededParse]:
+def _needed(tables: dict[str, _TableRepair]) -> Iterator[NeededParse]:
     """Parses that examples refer to and the store lacks."""
+    found = []
+    if parses := tables.get("parses"):
+        found = [parses.columns(file, ["key"]) for file in parses.files]
+    there = pa.array([], pa.string())
+    if keys := [rows["key"] for rows in found if rows is not None]:
+        there = pa.chunked_array([chunk for one in keys for chunk in one.chunks], pa.string())
     seen: set[str] = set()
-    for _, table in store.features.tables():
-        reader = FileReader(table.location, schema=table.layout.schema)
-        for file in table.snapshot().files:
-            rows = reader.columns(file.path, ["parse_keys", "parser", "texts"])
-            keys = pc.list_flatten(rows["parse_keys"]).to_pylist()
-            missing = set(store.parses.missing(keys)) - seen
+    for name, table in tables.items():
+        for file in table.files if name.startswith("datasets/") else ():
+            rows = table.columns(file, ["parse_keys", "parser", "texts"])
+            if rows is None:
+                continue
+            flat = pc.list_flatten(rows["parse_keys"]).unique()
+            missing = set(flat.filter(pc.invert(pc.is_in(flat, there))).to_pylist()) - seen
             if not missing:
                 continue
             for own, parser, texts in zip(*(c.to_pylist() for c in rows.columns), strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from featurestore.maintenance.changed import ChangedExample, changed_examples
-from featurestore.maintenance.log_repair import log_faults, table_locations
+from featurestore.maintenance.log_repair import log_faults, table_locations, unlisted_files
 from featurestore.maintenance.validate_deep import (
     check_key,
     forget_searches,
@@ -30,7 +30,7 @@ from featurestore.maintenance.validate_groups import (
     labels_are_sound,
     parses_are_sound,
 )
-from featurestore.records import ParseRecord, key_bytes
+from featurestore.records import key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
@@ -40,7 +40,6 @@ from featurestore.tables.encode.parses import decode_parses, unpack_parses
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import read_content
 from featurestore.tables.schema import DROPS, FINGERPRINTS, MATRIX_BLOBS, PARSES, PINS, VECTORS
-from featurestore.tables.snapshot import DataFile
 from featurestore.tables.states import STATES, states_tables
 from syntax.errors import InputError, SpecError, StoreError
 from syntax.trees.tree import DependencyTree
@@ -73,18 +72,18 @@ class Validation:
 
     Attributes:
         parses, examples: Rows that were checked.
-        unpacked: Parses without a packed record, which format 1 did not have: found more slowly.
         matrices: Segments whose stored matrices were compared with derived ones.
         problems: Unsound rows, the first hundred of them.
         problem_count: All unsound rows.
         changed: Names of examples that have several contents; no problem, but rarely wanted.
         repeated: Parses and examples in several rows, as racing writers leave them; no problem.
         same_place: Places in the order of a split (``seq``) that several examples have; no problem.
-        unreadable: Files and row groups that cannot be read; each is a problem, too.
+        unreadable: Files that are damaged or gone; each is a problem, too.
+        unlisted: Data files that no version has: of writers that were stopped, or of the newest
+            entries of a log, if these are gone. No problem, since a stopped writer leaves such.
     """
 
     parses: int = 0
-    unpacked: int = 0
     examples: int = 0
     matrices: int = 0
     problems: list[Problem] = field(default_factory=list)
@@ -93,6 +92,7 @@ class Validation:
     repeated: int = 0
     same_place: int = 0
     unreadable: int = 0
+    unlisted: int = 0
 
     def add(self, problem: Problem) -> None:
         """Count a problem, and list it if there is room."""
@@ -151,7 +151,8 @@ def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
     for name, location in table_locations(store.root.location):
         for fault in log_faults(name, location):
             report.add(Problem(name, fault.file, fault.message))
-            needed += fault.action != "none"
+            needed += fault.action != "forget"
+        report.unlisted += len(unlisted_files(location))
     if needed:
         message = "no row was checked, since logs are damaged: run `parsebank store repair`"
         report.add(Problem("store", "logs", message))
@@ -185,30 +186,15 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
 def _row_groups(
     name: str, table: Table, columns: list[str], report: Validation
 ) -> Iterator[pa.Table]:
-    """The readable rows of a table; the others are reported as problems."""
+    """The rows of a table's whole files; the others are reported as problems."""
     reader = FileReader(table.location, keep_open=1, schema=table.layout.schema)
     for file in table.snapshot().files:
-        for group in _groups(reader, file, name, report):
-            try:
-                rows = reader.row_group(file.path, group, columns)
-            except StoreError as error:
-                report.unreadable += 1
-                report.add(Problem(name, file.path, str(error)))
-            else:
-                yield rows
-
-
-def _groups(reader: FileReader, file: DataFile, name: str, report: Validation) -> range:
-    """The row groups of a file; one, in their place, if the file cannot be opened."""
-    try:
-        starts = reader.row_group_starts(file.path)
-    except StoreError:
-        return range(1)
-    try:
-        file.check_rows(int(starts[-1]))
-    except StoreError as error:
-        report.add(Problem(name, file.path, str(error)))
-    return range(len(starts) - 1)
+        if (fault := reader.fault(file)) is not None:
+            report.unreadable += 1
+            report.add(Problem(name, file.path, str(fault)))
+            continue
+        for group in range(len(reader.row_group_starts(file.path)) - 1):
+            yield reader.row_group(file.path, group, columns)
 
 
 def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
@@ -218,11 +204,11 @@ def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
     for index in range(rows.num_rows):
         row = rows.slice(index, 1)
         with _reported(report, "parses", row, "key"):
-            check_parse(row, report, deep)
+            check_parse(row, deep)
 
 
-def check_parse(row: pa.Table, report: Validation, deep: bool) -> None:
-    """Check one parse, and count it if it is not packed.
+def check_parse(row: pa.Table, deep: bool) -> None:
+    """Check one parse.
 
     Raises:
         InputError, StoreError: Something is wrong with it.
@@ -235,7 +221,8 @@ def check_parse(row: pa.Table, report: Validation, deep: bool) -> None:
     ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
     if max(ends, default=0) > len(parse.text):
         raise InputError("a character offset lies outside the text")
-    report.unpacked += not _is_packed(record, row)
+    if unpack_parses([record.key], row["record"]) != [record]:
+        raise StoreError("the packed record differs from the columns")
     if deep:
         check_key(record)
 
@@ -255,7 +242,11 @@ def _check_pins(store: FeatureStore, report: Validation) -> None:
         pass  # what is pinned follows from all rows together
     with suppress(UnreadableFileError):  # it is a problem already
         for pin in store.pins.all().values():
-            if fault := store.pins.fault(pin):
+            try:
+                fault = store.pins.fault(pin)
+            except StoreError as error:
+                fault = str(error)
+            if fault:
                 report.add(Problem("pins", pin.name, fault))
 
 
@@ -266,19 +257,6 @@ def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Ite
         yield
     except Exception as error:
         report.add(Problem(table, row_name(row, column), message_of(error)))
-
-
-def _is_packed(record: ParseRecord, row: pa.Table) -> bool:
-    """Whether a row has its parse packed, too.
-
-    Raises:
-        StoreError: It is another parse, or damaged.
-    """
-    if "record" not in row.column_names or row["record"].null_count:
-        return False
-    if unpack_parses([record.key], row["record"]) != [record]:
-        raise StoreError("the packed record differs from the columns")
-    return True
 
 
 def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:

@@ -147,7 +147,9 @@ def _datasets(
         handle = table.open()
         repeated = handle is not None and store.features.has_repeats(card, handle.version())
         unique_by = "split, lang, example_key" if repeated else None
-        yield relations.of(table, handle, unique_by), card.name, card.tokenizer
+        # As above: of remote files, only what was read is known.
+        rows = relations.of(table, handle, unique_by, store.features.unreadable(card))
+        yield rows, card.name, card.tokenizer
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
@@ -14,9 +15,11 @@ from deltalake import DeltaTable
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
 from featurestore.tables.encode.examples import LARGEST_MATRIX
-from featurestore.tables.root import format_of
+from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS
 from featurestore.tables.snapshot import DataFile, arrow_dataset, snapshot_of
+
+_LOG: Final = logging.getLogger(__name__)
 
 SENTENCES: Final = """
     create view sentences as
@@ -115,14 +118,16 @@ class TableRelations:
             without: Files to leave out.
         """
         files = () if handle is None else snapshot_of(handle).files
-        paths = [file for file in files if file.path not in without]
+        damaged = FileReader(table.location).unreadable(file.path for file in files)
+        for file in files:
+            if file.path in damaged:
+                _LOG.error("%s; its %s rows are left out", damaged[file.path], file.rows)
+        paths = [file for file in files if file.path not in without | damaged.keys()]
         if handle is None or not paths:
             rows = self._connection.from_arrow(table.layout.schema.empty_table())
             return _shown(table, rows)
         if table.location.is_local:
-            # A dataset that got columns by a migration has files without them.
-            same = not table.layout.partition_by and format_of(handle) >= table.layout.format
-            found = self._local(table, paths, same)
+            found = self._local(table, paths)
         else:  # through Arrow, which reads object stores without an extension of DuckDB
             from featurestore.sql.remote import RemoteFiles
 
@@ -135,17 +140,15 @@ class TableRelations:
             found = found.project(f'* exclude ("{_COPY}")')
         return found
 
-    def _local(
-        self, table: Table, files: Sequence[DataFile], same: bool
-    ) -> duckdb.DuckDBPyRelation:
-        """Local files; those that are known to have the ``same`` columns are not all opened."""
+    def _local(self, table: Table, files: Sequence[DataFile]) -> duckdb.DuckDBPyRelation:
+        """Local files, of which DuckDB opens one for the columns: all have the same."""
         paths = [f"{table.location.uri}/{file.path}" for file in files]
         patterns = list(map(_literal, paths))
         self.files.extend(dict.fromkeys([*paths, *patterns]))  # DuckDB asks for leave to read both
         listed = ", ".join(map(quoted, patterns))
         # A language may be called "no" and a split "2020": partitions are strings.
         return self._connection.sql(
-            f"from read_parquet([{listed}], union_by_name = {not same}, "
+            f"from read_parquet([{listed}], "
             f"hive_types_autocast = false, hive_partitioning = {bool(table.layout.partition_by)})"
         )
 

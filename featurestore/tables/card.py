@@ -140,7 +140,6 @@ class DatasetCard:
                 f"the segments {', '.join(self.fields)}: one row per example"
             ),
             comments={**ABOUT_EXAMPLES, **{one.name: _about(one) for one in self.labels}},
-            format=2,
             properties={PROPERTY: json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)},
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,23 @@ class Join:
 
     part: Part
     target: int
+
+    def groups(self, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+        """Files that become one together, those of newer rows first.
+
+        `featurestore.maintenance.evict` relies on that order.
+        """
+        own = (file for file in files if tuple(file.partition.items()) == self.part)
+        small = [file for file in own if file.size < self.target]
+        group: list[DataFile] = []
+        for file in sorted(small, key=lambda file: (-file.written, file.path)):
+            if group and sum(x.size for x in group) + file.size > self.target:
+                if len(group) > 1:
+                    yield group
+                group = []
+            group.append(file)
+        if len(group) > 1:
+            yield group
 
 
 def joins(
@@ -67,11 +84,6 @@ def to_sort(files: Sequence[DataFile], file_bytes: int = FILE_BYTES) -> list[Par
         for part, sizes in partition_sizes(files).items()
         if len(sizes) > 1 + sum(sizes) // file_bytes and max(sizes) < file_bytes // 4
     ]
-
-
-def filters(part: Part) -> list[tuple[str, str, str]]:
-    """A partition as the table library names it."""
-    return [(name, "=", value) for name, value in part]
 
 
 def partition_sizes(files: Sequence[DataFile]) -> dict[Part, list[int]]:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import logging
 import math
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Transaction,
-    write_deltalake,
-)
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
 
 from featurestore import records
 from featurestore.tables.attempts import ATTEMPTS, reason, waits
-from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, filters, joins, to_sort
+from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, joins, to_sort
+from featurestore.tables.data_files import partitions_of, write_files
 from featurestore.tables.file_cache import FileCache
-from featurestore.tables.layout import COMPACTION_PROPERTY, TableLayout
+from featurestore.tables.files import FileReader
+from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
-from featurestore.tables.log import sync_commits
+from featurestore.tables.log import LOG, entry_name, sync_commits
 from featurestore.tables.opening import open_table
-from featurestore.tables.pause import Pause, Pauses
-from featurestore.tables.snapshot import Snapshot, files_of, snapshot_of
+from featurestore.tables.snapshot import (
+    DataFile,
+    Snapshot,
+    files_of,
+    in_partition,
+    snapshot_of,
+)
 from syntax.errors import StoreBusyError, StoreError
 
 _LOG: Final = logging.getLogger(__name__)
@@ -41,7 +46,7 @@ JOIN_EVERY: Final = 100
 _MANY: Final = 50
 """Small files in a partition that its writers join."""
 
-_SORT_BYTES: Final = 1 << 30
+_SORT_MEMORY: Final = "1GB"
 """Memory in which a partition is sorted; what does not fit goes to temporary files."""
 
 
@@ -55,7 +60,6 @@ class Table:
         location: Folder of the table.
         layout: How it is written.
         on_create: Called before the table is made.
-        before_write: Called before each change; it may refuse by raising.
         made: Where this machine keeps what takes long to make from the table, if anywhere.
     """
 
@@ -64,15 +68,12 @@ class Table:
         location: Location,
         layout: TableLayout,
         on_create: Callable[[], None],
-        before_write: Callable[[], None] = lambda: None,
         made: FileCache | None = None,
     ) -> None:
         self.location = location
         self.layout = layout
         self._on_create = on_create
-        self.before_write = before_write
         self.made = made
-        self._pauses = Pauses()
 
     def open(self, version: int | None = None) -> DeltaTable | None:
         """A handle at a version (the newest by default); ``None`` if there is no table.
@@ -121,23 +122,23 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was written.
             StoreError: The files cannot be written.
         """
-        self.before_write()
+        added: list[AddAction] | None = None
         for wait in waits():
-            handle = self._pauses.wait(self.open)
-            known = -1 if handle is None else handle.version()
-            handle = self._create() if handle is None else handle
+            handle = self.open() or self._create()
+            known = handle.version()
             if _is_applied(handle, transaction):
                 return False
+            if added is None:  # what lost to another writer is committed as it is
+                added = self._written(data, row_group)
             try:
                 # Through the handle that was checked: an append through a fresh one would be
                 # accepted although a racing writer has just committed the same transaction.
-                self._write(handle, data, transaction, row_group)
+                newest = self._commit(handle, added, transaction=transaction)
             except CommitFailedError:
                 time.sleep(wait)
             else:
-                sync_commits(self.location, known + 1, handle.version())
-                if handle.version() % JOIN_EVERY == 0:
-                    self._join_many(handle, row_group)
+                if known // JOIN_EVERY < newest // JOIN_EVERY:
+                    self._join_many(row_group)
                 return True
         raise StoreBusyError(
             f"{ATTEMPTS} commits to {self.location.uri} lost to other writers; try again later"
@@ -158,60 +159,54 @@ class Table:
             StoreError: The files cannot be read or written.
         """
         for _ in range(_PASSES):
-            if not joins(self.snapshot().files, file_bytes):
+            files = self.snapshot().files
+            chosen = joins(files, file_bytes)
+            if not chosen:
                 return
-            self._rewrite(
-                lambda handle: self._join(handle, joins(files_of(handle), file_bytes), row_group)
-            )
+            self._join(files, chosen, row_group)
 
     def sort(self, column: str, row_group: int = 1024, file_bytes: int = FILE_BYTES) -> None:
         """As `compact`; partitions that have only small files are sorted by a column."""
-        if to_sort(self.snapshot().files, file_bytes):
-            self._rewrite(lambda handle: self._sort(handle, column, row_group, file_bytes))
+        for _ in range(_PASSES):
+            files = self.snapshot().files
+            for values in map(dict, to_sort(files, file_bytes)):
+                own = in_partition(files, values)
+                rows = self._sorted(own, column, row_group)
+                new = write_files(self.location, self.layout, values, rows, row_group, file_bytes)
+                self.swap(own, new)
         self.compact(row_group, file_bytes)
 
-    def _sort(self, handle: DeltaTable, column: str, row_group: int, file_bytes: int) -> None:
-        self._claim(handle)
-        for part in to_sort(files_of(handle), file_bytes):
-            # A curve through one column is that column's order.
-            handle.optimize.z_order(
-                [column],
-                filters(part),
-                file_bytes,
-                max_spill_size=_SORT_BYTES,
-                writer_properties=self.layout.writer(row_group),
-            )
+    def _sorted(self, files: Sequence[DataFile], column: str, row_group: int) -> Iterator[pa.Table]:
+        """The rows of files in the order of a column."""
+        import duckdb  # late: most who open a table sort none
 
-    def _join(self, handle: DeltaTable, chosen: Sequence[Join], row_group: int) -> None:
-        if chosen:
-            self._claim(handle)
+        batches = (batch for x in files for rows in self._rows(x) for batch in rows.to_batches())
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
+            connection.execute(f"set memory_limit = '{_SORT_MEMORY}'")
+            connection.execute(f"set temp_directory = {quoted(folder)}")
+            unsorted = pa.RecordBatchReader.from_batches(self.layout.stored_schema, batches)
+            rows = connection.from_arrow(unsorted).order(f'"{column}"')
+            for batch in rows.to_arrow_reader(row_group):
+                yield pa.Table.from_batches([batch])
+
+    def _join(self, files: Sequence[DataFile], chosen: Sequence[Join], row_group: int) -> None:
+        """Join files; where another writer was faster, they are left to it."""
         for join in chosen:
-            handle.optimize.compact(
-                filters(join.part), join.target, writer_properties=self.layout.writer(row_group)
-            )
+            for group in join.groups(files):
+                rows = (part for file in group for part in self._rows(file))
+                part = dict(join.part)
+                self.swap(group, write_files(self.location, self.layout, part, rows, row_group))
 
-    def _claim(self, handle: DeltaTable) -> None:
-        """Make compactions fail that are under way.
-
-        The table library commits two that join the same files, so that each row is there twice. It
-        refuses a commit if the table's properties have changed since the handle's version: the
-        handle must be the one that joins.
-        """
-        claim = {COMPACTION_PROPERTY: str(handle.version())}
-        handle.alter.set_table_properties(claim, raise_if_not_exists=False)
-
-    def _join_many(self, handle: DeltaTable, row_group: int) -> None:
+    def _join_many(self, row_group: int) -> None:
         """Join small files where there are many, unless another writer does."""
-        known = handle.version()
-        # Not to the last tier: this writer has other things to do.
-        chosen = joins(files_of(handle), tiers=TIERS - 1, least=_MANY)
         try:
-            self._join(handle, chosen, row_group)
-            sync_commits(self.location, known + 1, handle.version())
-        except CommitFailedError:
+            files = self.snapshot().files
+            # Not to the last tier: this writer has other things to do.
+            self._join(files, joins(files, tiers=TIERS - 1, least=_MANY), row_group)
+        except StoreBusyError:
             _LOG.info("another writer came first; files of %s stay small", self.location.uri)
-        except (DeltaError, OSError, StoreError) as error:
-            _LOG.warning("cannot join files of %s: %s", self.location.uri, reason(error))
+        except StoreError as error:
+            _LOG.warning("cannot join files of %s: %s", self.location.uri, error)
 
     def replace(
         self,
@@ -233,23 +228,15 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was changed.
             StoreError: The files cannot be read or written.
         """
-
-        def overwrite(handle: DeltaTable) -> None:
-            # After the handle was opened: if another version comes between, the commit is refused.
+        for _ in range(ATTEMPTS):
+            files = in_partition(self.snapshot().files, partition or {})
             rows = read()
-            if not rows.num_rows:
+            removed, added = self.without(files, column, rows[column], row_group)
+            for values, own in partitions_of(rows, self.layout.partition_by):
+                added += write_files(self.location, self.layout, values, [own], row_group)
+            if self.swap(removed, added):
                 return
-            keys = ", ".join(map(quoted, rows[column].to_pylist()))
-            where = [f"{name} = {quoted(value)}" for name, value in (partition or {}).items()]
-            write_deltalake(
-                handle,
-                rows,
-                mode="overwrite",
-                predicate=" and ".join([f"{column} in ({keys})", *where]),
-                writer_properties=self.layout.writer(row_group),
-            )
-
-        self._rewrite(overwrite)
+        raise self._busy()
 
     def delete(self, column: str, keys: Sequence[str], row_group: int = 1024) -> None:
         """Remove the rows that have one of these values in a key column, in one commit.
@@ -263,21 +250,135 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was changed.
             StoreError: The files cannot be read or written.
         """
-        gone = pa.table({column: pa.array(keys, pa.string())})
-        # A join by hash: a predicate that lists the keys is slower the more of them there are.
-        self._rewrite(
-            lambda handle: (
-                handle.merge(
-                    gone,
-                    predicate=f"kept.{column} = gone.{column}",
-                    source_alias="gone",
-                    target_alias="kept",
-                    writer_properties=self.layout.writer(row_group),
+        gone = pa.array(keys, pa.string())
+        for _ in range(ATTEMPTS):
+            if self.swap(*self.without(self.snapshot().files, column, gone, row_group)):
+                return
+        raise self._busy()
+
+    def without(
+        self, files: Iterable[DataFile], column: str, keys: pa.Array, row_group: int
+    ) -> tuple[list[DataFile], list[AddAction]]:
+        """The files that have rows with keys, and new ones with their other rows."""
+        reader, removed, added = FileReader(self.location), [], []
+        for file in files:
+            if column in file.partition:
+                has_any = pc.is_in(pa.scalar(file.partition[column]), keys).as_py()
+            else:
+                values = reader.columns(file.path, [column])[column]
+                has_any = pc.any(pc.is_in(values, keys)).as_py()
+            if not has_any:
+                continue
+            removed.append(file)
+            if column not in file.partition:
+                rows = (
+                    part.filter(pc.invert(pc.is_in(part[column], keys)))
+                    for part in self._rows(file)
                 )
-                .when_matched_delete()
-                .execute()
-            )
+                added += write_files(self.location, self.layout, file.partition, rows, row_group)
+        return removed, added
+
+    def _rows(self, file: DataFile) -> Iterator[pa.Table]:
+        """The rows of a file, as they are stored."""
+        reader = FileReader(self.location, keep_open=1)
+        for group in range(len(reader.row_group_starts(file.path)) - 1):
+            yield reader.row_group(file.path, group, self.layout.stored_schema.names)
+
+    def _written(self, data: pa.Table, row_group: int) -> list[AddAction]:
+        for name in data.column_names:
+            if name not in self.layout.nullable and data[name].null_count:
+                raise StoreError(f"{name} is null in rows for {self.location.uri}; it never may be")
+        return [
+            added
+            for values, rows in partitions_of(data, self.layout.partition_by)
+            for added in write_files(self.location, self.layout, values, [rows], row_group)
+        ]
+
+    def swap(self, removed: Sequence[DataFile], added: Sequence[AddAction]) -> bool:
+        """Put new files in the place of others, in one commit.
+
+        Appends, and changes of other files, may come before it: nothing is read or written again
+        for them.
+
+        Returns:
+            ``False`` if some of the others are not in use any more, so that nothing was changed.
+
+        Raises:
+            StoreBusyError: Others kept winning; nothing was changed.
+            StoreError: The table cannot be read or written.
+        """
+        if not removed and not added:
+            return True
+        for wait in waits():
+            handle = self.open()
+            if handle is None:
+                return False
+            active = {file.path for file in files_of(handle)}
+            if not active.issuperset(file.path for file in removed):
+                return False
+            try:
+                self._commit(handle, added, removed)
+            except CommitFailedError:
+                time.sleep(wait)
+            else:
+                return True
+        raise self._busy()
+
+    def _busy(self) -> StoreBusyError:
+        return StoreBusyError(
+            f"{ATTEMPTS} changes of {self.location.uri} lost to other writers; try again later, or "
+            "stop the writers first"
         )
+
+    def _commit(
+        self,
+        handle: DeltaTable,
+        added: Sequence[AddAction],
+        removed: Sequence[DataFile] = (),
+        transaction: records.Transaction | None = None,
+    ) -> int:
+        """Commit files; the newest version afterwards.
+
+        The table library refuses what removes files if any were removed since the handle was
+        opened, and what adds files, too, unless nothing else happened: whoever loses tries again.
+
+        Raises:
+            CommitFailedError: Another writer came first.
+            StoreError: The log cannot be written.
+        """
+        known, now = handle.version(), int(time.time() * 1000)
+        gone = [RemoveAction(x.path, True, now, x.size, dict(x.partition)) for x in removed]
+        applied = None
+        if transaction is not None:
+            applied = [Transaction(transaction.app_id, transaction.version)]
+        try:
+            handle.create_write_transaction(
+                [*added, *gone],
+                "append",
+                handle.schema(),
+                handle.metadata().partition_columns,
+                commit_properties=CommitProperties(app_transactions=applied),
+            )
+            handle.update_incremental()
+        except CommitFailedError:
+            raise
+        except (DeltaError, OSError) as error:
+            raise StoreError(f"cannot write to {self.location.uri}: {reason(error)}") from error
+        newest = handle.version()
+        if self.location.is_local:
+            sync_commits(self.location, known + 1, self._version_of(added, known + 1, newest))
+        return newest
+
+    def _version_of(self, added: Sequence[AddAction], first: int, newest: int) -> int:
+        """The version, of those since one, that added files; the newest if none are named."""
+        log = self.location.child(LOG)
+        names = [one.path.rpartition("/")[2].encode() for one in added[:1]]
+        found = (
+            version
+            for version in range(first, newest)
+            if any(name in (log.read(entry_name(version)) or b"") for name in names)
+        )
+        return next(found, newest)
 
     def vacuum(self, keep: Sequence[int], hours: float, dry_run: bool) -> list[str]:
         """Delete the files that neither the newest version nor those to keep refer to.
@@ -309,42 +410,6 @@ class Table:
         except (DeltaError, OSError) as error:
             raise StoreError(f"cannot vacuum {self.location.uri}: {reason(error)}") from error
 
-    def _rewrite(self, change: Callable[[DeltaTable], object]) -> None:
-        self.before_write()
-        self.change(change)
-
-    def change(self, change: Callable[[DeltaTable], object]) -> None:
-        """Change the newest version; tried again when another writer wins. No table, no change.
-
-        On a local disk it returns once the disk holds the change. If others win several times,
-        appends wait for it (`featurestore.tables.pause`).
-
-        Raises:
-            StoreBusyError: Others kept winning.
-            StoreError: The files cannot be read or written.
-        """
-        pause, lost = Pause(), ""
-        for attempt, wait in enumerate(waits()):
-            handle = self.open()
-            if handle is None:
-                return
-            known = handle.version()
-            try:
-                with pause.around(handle, attempt):
-                    change(handle)
-                sync_commits(self.location, known + 1, handle.version())
-            except CommitFailedError as error:
-                lost = reason(error)
-                time.sleep(wait)
-            except (DeltaError, OSError) as error:
-                raise StoreError(f"cannot rewrite {self.location.uri}: {reason(error)}") from error
-            else:
-                return
-        raise StoreBusyError(
-            f"{ATTEMPTS} changes of {self.location.uri} lost to other writers ({lost}); try again "
-            "later, or stop the writers first"
-        )
-
     def _create(self) -> DeltaTable:
         self._on_create()
         try:
@@ -363,29 +428,6 @@ class Table:
             if handle is None:
                 raise StoreError(f"cannot create {self.location.uri}: {reason(error)}") from error
             return handle
-
-    def _write(
-        self,
-        handle: DeltaTable,
-        data: pa.Table,
-        transaction: records.Transaction | None,
-        row_group: int,
-    ) -> None:
-        applied = None
-        if transaction is not None:
-            applied = [Transaction(transaction.app_id, transaction.version)]
-        try:
-            write_deltalake(
-                handle,
-                data,
-                mode="append",
-                writer_properties=self.layout.writer(row_group),
-                commit_properties=CommitProperties(app_transactions=applied),
-            )
-        except CommitFailedError:
-            raise
-        except (DeltaError, OSError) as error:
-            raise StoreError(f"cannot append to {self.location.uri}: {reason(error)}") from error
 
 
 def quoted(text: str) -> str:

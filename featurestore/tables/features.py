@@ -182,6 +182,10 @@ class FeatureTables:
         lookups = self._part_lookups(card, version)
         return any(lookup.has_repeats(version) for lookup in lookups)
 
+    def unreadable(self, card: DatasetCard) -> frozenset[str]:
+        """Files of a dataset that the last look for examples skipped: damaged or gone."""
+        return frozenset(path for one in self._part_lookups(card) for path in one.unreadable)
+
     def repeats(self, card: DatasetCard) -> int:
         """How many examples of a dataset racing writers left in several rows."""
         return sum(len(lookup.repeated_keys()) for lookup in self._part_lookups(card))

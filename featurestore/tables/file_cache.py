@@ -75,6 +75,12 @@ class FileCache:
         path = self._whole(url)
         return None if path is None else _open_shared(path, pa.OSFile)
 
+    def remove(self, url: str) -> None:
+        """Remove the copy of a file, which is read directly until it is copied again."""
+        path = self._whole(url)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
     def made(self, url: str) -> list[str]:
         """Names of the tables that were made for a URL."""
         return sorted(name for name in _names(self._place(url)) if _MADE.fullmatch(name))

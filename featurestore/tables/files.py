@@ -1,4 +1,4 @@
-"""Reading chosen rows of Parquet files by row group."""
+"""Reading chosen rows of Parquet files by row group, once their bytes are known to be right."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from featurestore.tables.data_files import is_intact, was_intact
 from featurestore.tables.location import Location
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
     from featurestore.tables.lease import Lease
+    from featurestore.tables.snapshot import DataFile
 
 _FOOTER_BYTES: Final = 64 << 20
 """Bytes of footers, as they lie in the files, kept in memory; there they take about six times."""
@@ -56,13 +58,18 @@ class FileGoneError(UnreadableFileError):
 
 
 class DamagedFileError(UnreadableFileError):
-    """A file is there, and its bytes are not those that were committed."""
+    """A file is there, and its bytes are not those that were committed.
+
+    ``parsebank store repair`` takes it out, and keeps what of it is whole.
+    """
 
 
 class FileReader:
     """Reads the Parquet files below a location and remembers their footers.
 
-    Files never change once written, so a footer stays true. Safe for threads.
+    Files never change once written, so a footer stays true. The first look of a process at a local
+    file compares all of its bytes with its name; each page that is read, wherever the file lies,
+    is compared with its CRC. Safe for threads.
 
     Args:
         location: The folder.
@@ -104,13 +111,13 @@ class FileReader:
         """Whole columns of one file."""
         with self._opened(path, keep=False) as opened:
             table = opened.file.read(columns=list(columns), use_threads=False)
-            return self._filled(_plain(table), columns)
+            return self._filled(table, columns)
 
     def row_group(self, path: str, group: int, columns: Sequence[str]) -> pa.Table:
         """Columns of one row group."""
         with self._opened(path) as opened:
             table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
-            return self._filled(_plain(table), columns)
+            return self._filled(table, columns)
 
     def rows(self, path: str, rows: NDArray[np.integer], columns: Sequence[str]) -> pa.Table:
         """Chosen rows of one file, in the requested order; only their row groups are read."""
@@ -128,10 +135,8 @@ class FileReader:
             starts = opened.starts
             group_of_row = np.searchsorted(starts, rows, side="right") - 1
             groups = np.unique(group_of_row)
-            table = _plain(
-                opened.file.read_row_groups(
-                    groups.tolist(), columns=list(columns), use_threads=False
-                )
+            table = opened.file.read_row_groups(
+                groups.tolist(), columns=list(columns), use_threads=False
             )
         sizes = np.diff(starts)[groups]
         read_starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -208,11 +213,12 @@ class FileReader:
         with self._lock:
             footer = self._footers.get(path)
         with self._named_faults(path):
-            copy = self.location.copies and self.location.copies.open(self._url(path))
+            source = self._source(path)
             # Many small requests together are for object stores; a disk answers each quickly.
-            ahead = copy is None and not self.location.is_local
-            source = copy or self.location.files.open_input_file(path)
-            file = pq.ParquetFile(source, metadata=footer, pre_buffer=ahead)
+            ahead = not isinstance(source, pa.OSFile)
+            file = pq.ParquetFile(
+                source, metadata=footer, pre_buffer=ahead, page_checksum_verification=True
+            )
         if footer is None:
             with self._lock:
                 self._drop_footer(path)
@@ -221,6 +227,52 @@ class FileReader:
                 while self._footer_bytes > _FOOTER_BYTES:
                     self._drop_footer(next(iter(self._footers)))
         return file
+
+    def _source(self, path: str) -> pa.NativeFile:
+        """The bytes of a file: here, of its copy, or where it lies."""
+        if self.location.is_local:
+            file = pa.OSFile(self._url(path))
+            if not was_intact(path, file, self._url(path)):
+                raise _changed(path, self.location)
+            return file
+        if self.location.copies and (copy := self.location.copies.open(self._url(path))):
+            if was_intact(path, copy, f"copy of {self._url(path)}"):
+                return copy
+            copy.close()
+            self.location.copies.remove(self._url(path))
+        return self.location.files.open_input_file(path)
+
+    def fault(self, file: DataFile) -> UnreadableFileError | None:
+        """Why a file is not what was committed, by all of its bytes and by what the log says.
+
+        Raises:
+            StoreError: It cannot be read now.
+        """
+        try:
+            with self._named_faults(file.path):
+                with self.location.files.open_input_stream(file.path) as content:
+                    if not is_intact(file.path, content):
+                        raise _changed(file.path, self.location)
+                info = self.location.files.get_file_info([file.path])[0]
+            file.check(int(self.row_group_starts(file.path)[-1]), info.size)
+        except UnreadableFileError as error:
+            return error
+        return None
+
+    def unreadable(self, paths: Iterable[str]) -> dict[str, UnreadableFileError]:
+        """The local files among some that are damaged or gone; each is read once in a process.
+
+        Raises:
+            StoreError: One cannot be read now.
+        """
+        found = {}
+        for path in paths if self.location.is_local else ():
+            try:
+                with self._named_faults(path):
+                    self._source(path).close()
+            except UnreadableFileError as error:
+                found[path] = error
+        return found
 
     def _url(self, path: str) -> str:
         return f"{self.location.uri}/{path}"
@@ -242,19 +294,12 @@ class FileReader:
             raise StoreError(message) from error
 
     def _is_damaged(self, path: str) -> bool:
-        """Whether all bytes of a file can be read, and are no Parquet file."""
+        """Whether all bytes of a file can be read, and are not those that were committed."""
         try:
-            with self.location.files.open_input_file(path) as stream:
-                content = stream.read()
+            with self.location.files.open_input_stream(path) as content:
+                return not is_intact(path, content)
         except OSError:
             return False  # the disk or the network fails, and the file may be whole
-        try:
-            file = pq.ParquetFile(pa.BufferReader(content))
-            for group in range(file.num_row_groups):
-                file.read_row_group(group)
-        except (OSError, pa.ArrowException):
-            return True
-        return False
 
     def _drop_footer(self, path: str) -> None:
         footer = self._footers.pop(path, None)
@@ -262,21 +307,9 @@ class FileReader:
             self._footer_bytes -= footer.serialized_size
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """The same columns as they were appended.
-
-    Deletions leave string views, which few kernels know; what is rewritten is marked as not null.
-    """
-    fields = [
-        column.with_type(_plain_type(column.type)).with_nullable(True) for column in table.schema
-    ]
-    schema = pa.schema(fields)
-    return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind
+def _changed(path: str, location: Location) -> DamagedFileError:
+    message = (
+        f"{path} in {location.uri} is damaged: its bytes are not those that were written; "
+        "`parsebank store repair` takes it out"
+    )
+    return DamagedFileError(message, path)

@@ -39,6 +39,9 @@ class FingerprintTable:
         data = pa.table(row, schema=FINGERPRINTS.schema)
         written = self.table.append(data, Transaction(f"describe-{fingerprint}"))
         self._refresh()
+        if fingerprint not in self._rows:  # a repair had to take it out
+            written = self.table.append(data)
+            self._refresh()
         return written
 
     def resolve(self, fingerprint: str) -> dict[str, Any]:

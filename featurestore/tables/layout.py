@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import ColumnProperties, WriterProperties
-
-FORMAT_PROPERTY: Final = "parsebank.format"
-"""Property of a table: the format whose columns all of its files have; 1 if missing."""
-
-COMPACTION_PROPERTY: Final = "parsebank.compaction"
-"""Property of a table: the version from which the last compaction began."""
-
-PAUSE_PROPERTY: Final = "parsebank.pause"
-"""Property of a table: name of the change that appends wait for; empty if none."""
 
 _PROPERTIES: Final = {
     # Pinned versions are read back years later: only our vacuum, which knows them, shortens a log.
@@ -36,10 +27,9 @@ class TableLayout:
         statistics: Columns whose minimum and maximum go into the log.
         plain: Columns written without a dictionary (blobs and unique keys); no lists.
         hidden: Columns that SQL does not show: what they hold, others hold too.
-        nullable: Columns that may be null; tables of earlier releases take null in every column.
+        nullable: Columns that may be null.
         description: What a row is, for people who read the table with other tools.
         comments: What each column holds, likewise.
-        format: Format of the store that these columns came with; no older store takes them.
         properties: Further table properties, such as ``parsebank.dataset``.
     """
 
@@ -51,7 +41,6 @@ class TableLayout:
     nullable: tuple[str, ...] = ()
     description: str = ""
     comments: Mapping[str, str] = field(default_factory=dict)
-    format: int = 1
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def described_schema(self) -> pa.Schema:
@@ -66,21 +55,34 @@ class TableLayout:
     def table_properties(self) -> dict[str, str]:
         """Properties of the table as it is created."""
         columns = ",".join(self.statistics or (self.schema.names[0],))
-        ours = {FORMAT_PROPERTY: str(self.format), **self.properties}
-        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **ours}
+        return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **self.properties}
 
-    def writer(self, row_group: int) -> WriterProperties:
-        """Parquet options: zstd level 1, no dictionary where it only costs time."""
-        plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
-        bounded = ColumnProperties(dictionary_enabled=True, statistics_enabled="CHUNK")
-        # No reader uses the bounds of lists and blobs, and in small row groups they are a third
-        # of the footer. What lies in a list cannot be named here: it has the default.
-        bare = ColumnProperties(dictionary_enabled=True, statistics_enabled="NONE")
-        flat = [column.name for column in self.schema if not pa.types.is_nested(column.type)]
-        return WriterProperties(
-            compression="ZSTD",
-            compression_level=1,
-            max_row_group_size=row_group,
-            default_column_properties=bare,
-            column_properties=dict.fromkeys(flat, bounded) | dict.fromkeys(self.plain, plain),
-        )
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The columns of a data file: those of partitions are in its path and in the log."""
+        return pa.schema(column for column in self.schema if column.name not in self.partition_by)
+
+    def parquet_options(self) -> dict[str, Any]:
+        """Options of a Parquet writer: zstd level 1, no dictionary where it only costs time.
+
+        No reader uses the bounds of lists and blobs, and in small row groups they are a third of
+        the footer.
+        """
+        leaves = [leaf for column in self.stored_schema for leaf in _leaves(column, column.name)]
+        flat = [name for name in self.stored_schema.names if name in leaves]
+        return {
+            "compression": "zstd",
+            "compression_level": 1,
+            "use_dictionary": [name for name in leaves if name not in self.plain],
+            "write_statistics": [name for name in flat if name not in self.plain],
+            "write_page_checksum": True,
+        }
+
+
+def _leaves(column: pa.Field, path: str) -> list[str]:
+    """The paths of a column in Parquet."""
+    if pa.types.is_list(column.type):
+        return _leaves(column.type.value_field, f"{path}.list.element")
+    if pa.types.is_struct(column.type):
+        return [leaf for one in column.type for leaf in _leaves(one, f"{path}.{one.name}")]
+    return [path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -115,23 +115,47 @@ class Location:
             raise StoreError(f"cannot read {name} in {self.uri}: {error}") from error
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file whole or not at all, with the folder if that is missing.
+        """Write a file whole or not at all, with its folders if they are missing.
 
         Raises:
             StoreError: The folder cannot be written.
         """
         try:
-            self._write_local(name, content) if self.is_local else self._put(name, content)
+            if self.is_local:
+                self._write_local(name, content, Path.replace)
+            else:
+                self._put(name, content)
         except OSError as error:
             raise StoreError(f"cannot write {name} in {self.uri}: {error}") from error
 
-    def _write_local(self, name: str, content: bytes) -> None:
-        folder = Path(self.uri)
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f"{name}.{uuid4().hex}"
+    def write_new(self, name: str, content: bytes) -> bool:
+        """As `write`, unless there is such a file; whether there was none.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        try:
+            if self.is_local:
+                self._write_local(name, content, os.link)
+            elif self.files.get_file_info([name])[0].is_file:
+                return False
+            else:
+                self._put(name, content)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise StoreError(f"cannot write {name} in {self.uri}: {error}") from error
+        return True
+
+    def _write_local(
+        self, name: str, content: bytes, place: Callable[[Path, Path], object]
+    ) -> None:
+        path = Path(self.uri, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{uuid4().hex}")
         try:
             draft.write_bytes(content)
-            draft.replace(folder / name)
+            place(draft, path)
         finally:
             draft.unlink(missing_ok=True)
 

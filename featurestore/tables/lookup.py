@@ -47,10 +47,10 @@ class KeyLookup:
         partition: Index only files with these partition values.
         refresh_seconds: Keys that other processes add may stay unseen for this long.
         on_removal: Called after files went out of use, when the index is up to date.
-        skips_unreadable: Whether keys of files that cannot be read count as missing.
 
     Attributes:
-        unreadable: Files that were skipped, and why; ``parsebank store repair`` removes them.
+        unreadable: Files that cannot be read, and why: their keys count as missing until
+            ``parsebank store repair`` takes them out.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class KeyLookup:
         partition: Mapping[str, str] | None = None,
         refresh_seconds: float = 0.0,
         on_removal: Callable[[], None] = lambda: None,
-        skips_unreadable: bool = False,
     ) -> None:
         self._table = table
         self._reader = reader
@@ -69,7 +68,6 @@ class KeyLookup:
         self._partition = dict(partition or {})
         self._refresh_seconds = refresh_seconds
         self._on_removal = on_removal
-        self._skips_unreadable = skips_unreadable
         self.unreadable: dict[str, UnreadableFileError] = {}
         self._index = KeyIndex()
         self._runs = _run_files(table, column, self._partition)
@@ -155,7 +153,7 @@ class KeyLookup:
         if (number := self._active.pop(error.path, None)) is not None:
             self._index.remove([number])
         self.unreadable[error.path] = error
-        _LOG.error("%s; its keys count as missing; run `parsebank store repair`", error)
+        _LOG.error("%s; its keys count as missing until `parsebank store repair`", error)
 
     def _was_replaced(self, error: UnreadableFileError) -> bool:
         """Whether the newest version has the rows elsewhere, so that the next look finds them."""
@@ -179,7 +177,7 @@ class KeyLookup:
                 try:
                     self._add(files[path])
                 except UnreadableFileError as error:
-                    if not self._skips_unreadable or self._was_replaced(error):
+                    if self._was_replaced(error):
                         raise
                     self._skip(error)
         # New files first: a compaction must at no moment hide a key that a reader looks for.
@@ -241,7 +239,7 @@ class KeyLookup:
 
     def _add(self, file: DataFile) -> None:
         keys = self._keys(file)
-        file.check_rows(len(keys))
+        file.check(len(keys), file.size)
         try:
             digests = key_bytes(list(map(str, keys)))  # null is no key either
         except SpecError as error:

@@ -18,15 +18,13 @@ from featurestore.tables.cache import RecordCache
 from featurestore.tables.encode.packed import pack_record, unpack_record
 from featurestore.tables.encode.parses import (
     check_record,
-    decode_parses,
     encode_parses,
-    packed_column,
     unpack_parses,
 )
 from featurestore.tables.files import FileGoneError, FileReader, UnreadableFileError
 from featurestore.tables.lookup import KeyLookup, group_by_file
 from featurestore.tables.root import StoreRoot
-from featurestore.tables.schema import PARSE_COLUMNS, PARSES
+from featurestore.tables.schema import PARSES
 from featurestore.tables.snapshot import arrow_dataset
 from syntax.errors import StoreError
 
@@ -72,7 +70,6 @@ class ParseTable:
             "key",
             refresh_seconds=refresh_seconds,
             on_removal=self._forget_removed,
-            skips_unreadable=True,
         )
         self._cache = RecordCache(cache_items)
         self._buffer = WriteBuffer(self._commit, buffer_rows, buffer_seconds)
@@ -176,7 +173,6 @@ class ParseTable:
         Raises:
             StoreError: The commit failed; the record stays buffered and is tried again.
         """
-        self.table.before_write()
         check_record(record)
         generation = self._cache.generation
         self._buffer.put(record, durable)
@@ -184,7 +180,6 @@ class ParseTable:
 
     def offer(self, record: ParseRecord) -> bool:
         """As `put`, but never waits: whether there was room for the record."""
-        self.table.before_write()
         check_record(record)
         generation = self._cache.generation
         taken = self._buffer.offer(record)
@@ -253,7 +248,6 @@ class ParseTable:
         Raises:
             StoreError: It cannot be read, or the last group commit failed.
         """
-        self.table.before_write()
         self.contains(["0" * 32])
         failure = self._buffer.failure
         if failure is not None:
@@ -317,8 +311,8 @@ class ParseTable:
         place = self._lookup.find_one(key)
         if place is None:
             return {}
-        packed = self._reader.row(self._lookup.path(place[0]), place[1], _PACKED).get("record")
-        return self._records([key]) if packed is None else {key: unpack_record(key, packed)}
+        packed = self._reader.row(self._lookup.path(place[0]), place[1], _PACKED)["record"]
+        return {key: unpack_record(key, packed)}
 
     def _records(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
         return self._read_many(keys, self._unpacked_rows)
@@ -338,21 +332,8 @@ class ParseTable:
     def _unpacked_rows(
         self, path: str, keys: Sequence[str], rows: NDArray[np.int32]
     ) -> list[ParseRecord]:
-        packed = self._packed_column(path, rows)
-        if packed is not None:
-            return unpack_parses(keys, packed)
-        return decode_parses(self._reader.rows(path, rows, PARSE_COLUMNS))
+        return unpack_parses(keys, self._reader.rows(path, rows, _PACKED)["record"])
 
     def _packed_rows(self, path: str, _keys: Sequence[str], rows: NDArray[np.int32]) -> list[bytes]:
-        packed = self._packed_column(path, rows)
-        if packed is None:
-            packed = packed_column(self._reader.rows(path, rows, PARSE_COLUMNS))
-        found: list[bytes] = packed.to_pylist()
+        found: list[bytes] = self._reader.rows(path, rows, _PACKED)["record"].to_pylist()
         return found
-
-    def _packed_column(self, path: str, rows: NDArray[np.int32]) -> pa.ChunkedArray | None:
-        """The packed records of rows; None where an older release wrote some of them."""
-        packed = self._reader.rows(path, rows, _PACKED)
-        if "record" in packed.column_names and not packed["record"].null_count:
-            return packed["record"]
-        return None

@@ -17,7 +17,7 @@ from featurestore.tables.opening import open_table
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PINS
 from featurestore.tables.snapshot import files_of, snapshot_of
-from syntax.errors import SpecError, UnknownDatasetError
+from syntax.errors import SpecError, StoreError, UnknownDatasetError
 from syntax.registry import unknown_name
 
 _WRITER: Final = "pins"
@@ -131,7 +131,7 @@ class PinTable:
         """Take a new pin back if a vacuum that did not know it has deleted what it names."""
         try:
             self._check_readable(pin)
-        except FileGoneError:
+        except StoreError:
             with suppress(UnknownDatasetError):  # somebody else has removed it
                 self.remove(pin.name)
             raise
@@ -212,6 +212,12 @@ class PinTable:
             pinned = open_table(location, pin.version)
         except FileGoneError as error:
             return str(error)
+        except StoreError as error:
+            raise StoreError(
+                f"version {pin.version} of {pin.table}, which {pin.name!r} pins, cannot be read: "
+                f"{error}. Try again; if its log is damaged, which `parsebank store validate` "
+                f"says, `parsebank store unpin {pin.name}`"
+            ) from error
         assert pinned is not None
         paths = [file.path for file in snapshot_of(pinned).files]
         gone = sum(not info.is_file for info in location.files.get_file_info(paths))

@@ -43,7 +43,7 @@ _ABOUT_PARSES: Final = {
     "sentence_start": "First character of each sentence",
     "sentence_end": "End of each sentence (exclusive)",
     "sentence_first_word": "First word of each sentence, from 0",
-    "record": "The parse once more, packed, which Parsebank reads; null in rows of format 1",
+    "record": "The parse once more, packed, which Parsebank reads",
 }
 
 PARSES: Final = TableLayout(
@@ -57,15 +57,14 @@ PARSES: Final = TableLayout(
     ),
     plain=("key", "text", "record"),
     hidden=("record",),
-    nullable=("misc", "record"),
+    nullable=("misc",),
     description="Parsebank's parses: one row per text, parser, language and mode",
     comments=_ABOUT_PARSES,
-    format=2,
 )
-"""``record`` has all of a parse but key and text (`encode.packed`); null in rows of format 1."""
+"""``record`` has all of a parse but its key (`encode.packed`)."""
 
 PARSE_COLUMNS: Final = tuple(name for name in PARSES.schema.names if name != "record")
-"""What a parse can be read from, packed or not."""
+"""What a parse can be read from without it."""
 
 VECTORS: Final = {
     "input_ids": "int32",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -39,14 +40,24 @@ class DataFile:
         """Split and language of the rows, in a dataset's table."""
         return self.partition["split"], self.partition["lang"]
 
-    def check_rows(self, rows: int) -> None:
-        """Refuse another number of rows in the file than the log has.
+    def check(self, rows: int, size: int) -> None:
+        """Refuse a file of which the log says something else than the file.
+
+        Args:
+            rows: Rows that it has.
+            size: Its bytes.
 
         Raises:
-            DamagedFileError: The file is another one than was committed.
+            DamagedFileError: The log has another number, or another partition than the path.
         """
-        if rows != self.rows:
-            message = f"{self.path} has {rows} rows; the log says {self.rows}"
+        folders = self.path.split("/")[:-1]
+        named = {name: unquote(value) for name, _, value in (x.partition("=") for x in folders)}
+        found = (rows, size, named)
+        if found != (self.rows, self.size, dict(self.partition)):
+            said = f"{self.rows} rows, {self.size} bytes, partition {dict(self.partition)}"
+            message = (
+                f"{self.path} has {rows} rows, {size} bytes, partition {named}; the log says {said}"
+            )
             raise DamagedFileError(message, self.path)
 
 
@@ -68,7 +79,7 @@ def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
     prefix = "partition."
     files = [
         DataFile(
-            path=action["path"],
+            path=unquote(action["path"]),
             rows=action["num_records"],
             size=action["size_bytes"],
             partition={
@@ -118,6 +129,8 @@ def arrow_dataset(
     Not `DeltaTable.to_pyarrow_dataset`: that takes bounds that were not written for null, so that a
     filter on such a column finds nothing.
 
+    Pages are compared with their CRCs.
+
     Args:
         location: Folder of the table.
         files: Its files; partition columns have the type string.
@@ -125,12 +138,13 @@ def arrow_dataset(
     """
     import pyarrow.dataset as pa_dataset  # imports pandas, where that is installed
 
+    checked = pa_dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
     names = sorted({name for file in files for name in file.partition})
     parts = pa.schema([(name, pa.string()) for name in names])
     return pa_dataset.dataset(
         [file.path for file in files],
         schema=schema,
-        format="parquet",
+        format=pa_dataset.ParquetFileFormat(default_fragment_scan_options=checked),
         filesystem=location.files,
         partitioning=pa_dataset.partitioning(parts, flavor="hive") if names else None,
     )

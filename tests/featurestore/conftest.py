@@ -44,13 +44,17 @@ def special_tokens() -> SpecialTokens:
     return SpecialTokens(prefix=(2,), separator=(3,), suffix=(3,), pad_id=0, vocab_size=5000)
 
 
-@pytest.fixture(scope="session")
-def parses() -> list[Parse]:
+def all_parses() -> list[Parse]:
     """Thirty one-sentence parses, then ten of three sentences each."""
     sentences = [s for path in sorted(TREEBANK.glob("*.conllu")) for s in read_conllu(path)]
     groups = [[sentence] for sentence in sentences]
     groups += [sentences[start : start + 3] for start in range(0, len(sentences), 3)]
     return [parse_from_sentences(group) for group in groups]
+
+
+@pytest.fixture(scope="session")
+def parses() -> list[Parse]:
+    return all_parses()
 
 
 def record_of(parse: Parse, number: int = 0, parser: str = PARSER) -> ParseRecord:
@@ -94,8 +98,7 @@ def row_of(
     )
 
 
-@pytest.fixture(scope="session")
-def rows(records: list[ParseRecord]) -> list[ExampleRow]:
+def pairs_of(records: Sequence[ParseRecord]) -> list[ExampleRow]:
     """A hundred pairs with labels."""
     names = LABELS[0].names
     return [
@@ -106,6 +109,17 @@ def rows(records: list[ParseRecord]) -> list[ExampleRow]:
         )
         for seq in range(100)
     ]
+
+
+def small_corpus() -> tuple[list[ParseRecord], list[ExampleRow]]:
+    """Parses, and a hundred pairs of them with labels."""
+    records = [record_of(parse, number) for number, parse in enumerate(all_parses())]
+    return records, pairs_of(records)
+
+
+@pytest.fixture(scope="session")
+def rows(records: list[ParseRecord]) -> list[ExampleRow]:
+    return pairs_of(records)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from featurestore import Transaction, open_store
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.inspect import inspect_store
-from featurestore.tables import pause, repeats
+from featurestore.tables import repeats
 from featurestore.tables.compaction import joins, to_sort
 from featurestore.tables.delta import JOIN_EVERY, Table
 from featurestore.tables.files import FileReader
@@ -204,34 +203,44 @@ def test_writers_leave_few_small_files_alone(table) -> None:
 def test_a_writer_that_loses_the_race_to_join_goes_on(table, caplog) -> None:
     for number in range(JOIN_EVERY - 1):
         table.append(rows(number, size=10))
-    stale = table.open()
+    stale = table.snapshot().files
     table.compact()
-    table._join_many(stale, 1024)
+    table._join(stale, joins(stale), 1024)
     assert stored(table) == list(range(JOIN_EVERY - 1))
     assert len(table.snapshot().files) == 1
     assert not [record for record in caplog.records if record.levelname != "INFO"]
 
 
-@pytest.mark.parametrize("second_is_first", [True, False])
-def test_of_two_compactions_the_one_that_began_last_wins(table, second_is_first) -> None:
+def test_of_two_changes_of_a_file_the_second_changes_nothing(table) -> None:
     for number in range(6):
         table.append(rows(number))
-    first, second = table.open(), table.open()
-    chosen = joins(table.snapshot().files)
-    table._claim(first)
-    with pytest.raises(CommitFailedError):
-        table._claim(second)
-    second = table.open()
-    table._claim(second)
-    for handle in (second, first) if second_is_first else (first, second):
-        join = partial(handle.optimize.compact, target_size=chosen[0].target)
-        if handle is first:
-            with pytest.raises(CommitFailedError):
-                join()
-        else:
-            join()
+    files = table.snapshot().files
+    first = table._written(rows(*range(6)), 1024)
+    second = table._written(rows(*range(6)), 1024)
+    assert table.swap(files, first)
+    assert not table.swap(files[:1], second)
     assert stored(table) == list(range(6))
-    assert len(table.snapshot().files) == 1
+
+
+def test_a_change_need_not_be_made_again_for_other_changes(table) -> None:
+    for number in range(6):
+        table.append(rows(number))
+    files = table.snapshot().files
+    table.append(rows(6))
+    assert table.swap(files[:3], table._written(rows(10), 1024))
+    assert table.swap(files[3:], table._written(rows(11), 1024))
+    assert stored(table) == [6, 10, 11]
+
+
+def test_the_table_library_refuses_a_change_that_lost_a_race(table) -> None:
+    """What `Table.swap` finds to be in use may go before it commits."""
+    for number in range(3):
+        table.append(rows(number))
+    files, late = table.snapshot().files, table.open()
+    table.swap(files[:2], table._written(rows(0, 1), 1024))
+    with pytest.raises(CommitFailedError):
+        table._commit(late, table._written(rows(0, 1), 1024), files[:2])
+    assert stored(table) == [0, 1, 2]
 
 
 def test_compactions_at_once_leave_each_row_once(filled, records) -> None:
@@ -346,25 +355,3 @@ def test_a_deletion_ends_beside_a_steady_writer(table) -> None:
         thread.join()
     left = stored(table)
     assert left == [*range(5, 40), *range(100, next(numbers))]
-
-
-def test_a_change_that_never_ends_does_not_stop_appends(table, monkeypatch) -> None:
-    table.append(rows(1))
-    monkeypatch.setattr(pause, "LONGEST", 0.3)
-    pause._ask(table.open(), "of a killed process")
-    assert table.append(rows(2))
-    monkeypatch.setattr(pause, "LONGEST", 1e9)
-    assert table.append(rows(3))  # it waited once
-    assert stored(table) == [1, 2, 3]
-
-
-def test_appends_wait_for_a_change(table) -> None:
-    table.append(rows(1))
-    pause._ask(table.open(), "a change")
-    thread = threading.Thread(target=table.append, args=(rows(2),))
-    thread.start()
-    thread.join(0.5)
-    assert stored(table) == [1]
-    pause._ask(table.open(), "")
-    thread.join()
-    assert stored(table) == [1, 2]

@@ -43,7 +43,7 @@ def nullable(uri: str) -> set[str]:
 
 
 def test_columns_that_never_are_null_say_so(whole) -> None:
-    assert nullable(f"{whole.uri}/parses") == {"misc", "record"}
+    assert nullable(f"{whole.uri}/parses") == {"misc"}
     (examples,) = (Path(whole.uri) / "datasets").glob("*/*")
     assert nullable(str(examples)) == {
         *("distance", "depth", "ancestor", "token_counts", "token_offsets"),

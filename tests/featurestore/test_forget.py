@@ -77,7 +77,7 @@ def test_a_checkpoint_forgets_files_that_a_vacuum_deleted(table) -> None:
     assert len(deleted) == 4
     forget_files(table, deleted)
     assert listed(log_of(table), "remove") == set()
-    assert listed(log_of(table), "add") == {unquote(active)}
+    assert listed(log_of(table), "add") == {active}
     assert not table.append(rows(0), Transaction("shard-0"))
     table.append(rows(9, part="c d/%"))
     DeltaTable(table.location.uri).create_checkpoint()
@@ -95,7 +95,7 @@ def test_files_that_were_not_deleted_stay_listed(filled) -> None:
     filled.pins.remove("paper")
     replaced = {file.path for file in dataset.snapshot(4).files}
     dataset.open().create_checkpoint()
-    assert listed(log_of(dataset), "remove") == {unquote(path) for path in replaced}
+    assert listed(log_of(dataset), "remove") == replaced
     vacuum_store(filled, older_than_hours=0)
     assert listed(log_of(dataset), "remove") == set()
 
@@ -277,20 +277,36 @@ def test_a_torn_checkpoint_stops_a_vacuum_before_it_forgets(filled) -> None:
     assert len(filled.dataset("pairs")) == 100
 
 
-def test_a_repair_does_not_bring_back_what_a_short_log_still_has(filled, handle, rows) -> None:
+def test_a_repair_names_what_an_entry_of_a_short_log_had_added(filled, handle, rows) -> None:
     commit(filled, 3 * INTERVAL)
     vacuum_store(filled, older_than_hours=0)
     extra = [replace(row, seq=100 + row.seq, example_key=f"{row.seq:032x}") for row in rows[:5]]
     filled.features.append(handle, extra)
     ((_, dataset),) = filled.features.tables()
+    (new,) = {file.path for file in dataset.snapshot().files if file.rows == 5}
     newest = max(log_of(dataset).glob("*.json"))
     newest.write_bytes(b"")
-    report = repair_store(filled, dry_run=False)
-    assert [(fault.file, fault.action) for fault in report.log] == [(newest.name, "replace")]
-    assert report.recovered == {report.log[0].table: 5}
+    for dry_run in (True, False):
+        with open_store(filled.uri) as store:
+            report = repair_store(store, dry_run)
+        assert [(fault.file, fault.action) for fault in report.log] == [(newest.name, "replace")]
+        assert report.unlisted == {report.log[0].table: [new]}
     with open_store(filled.uri) as store:
-        assert len(store.dataset("pairs")) == 105
+        assert len(store.dataset("pairs")) == 100
         assert validate_store(store).problem_count == 0
+        assert store.features.append_new(handle, extra) == 5
+
+
+def test_a_checkpoint_is_never_written_again(filled) -> None:
+    filled.compact()
+    ((_, dataset),) = filled.features.tables()
+    vacuum_store(filled, older_than_hours=0)
+    (checkpoint,) = log_of(dataset).glob("*.checkpoint.parquet")
+    before = checkpoint.stat()
+    assert dataset.snapshot().version == int(checkpoint.name[:20])
+    forget_files(dataset, ["some.parquet"])
+    after = checkpoint.stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
 def test_the_entry_of_a_checkpoint_is_not_missed(filled) -> None:
@@ -303,7 +319,7 @@ def test_the_entry_of_a_checkpoint_is_not_missed(filled) -> None:
     assert "its checkpoint says the same" in validate_store(filled).problems[0].message
     report = repair_store(filled, dry_run=False)
     assert [fault.action for fault in report.log] == ["replace"]
-    assert (report.recovered, report.left_out) == ({}, {})
+    assert report.unlisted == {}
     with open_store(filled.uri) as store:
         assert len(store.dataset("pairs")) == 100
         assert validate_store(store).problem_count == 0

@@ -6,27 +6,24 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.evict import evict_parses
 from featurestore.maintenance.inspect import inspect_store
-from featurestore.maintenance.migrate import migrate_store
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
 from featurestore.tables.files import FileGoneError
-from featurestore.tables.location import Location
 from featurestore.tables.log import LOG, entry_name
 from syntax import fingerprint
 from syntax.errors import StoreError
 
 from .s3 import S3
 from .writers import Writers, assert_kept, assert_kept_at, raw_parses, wait_for
-
-OLD_STORE = Path(__file__).parents[1] / "fixtures" / "store-format-1"
 
 
 @pytest.fixture
@@ -83,29 +80,35 @@ def test_damage_is_repaired(s3, remote, records) -> None:
     table.location.write(first, table.location.read(first)[:100])
     table.location.child("_delta_log").write(f"{4:020d}.json", b"")
     with open_store(remote.uri, storage_options=s3.options) as store:
-        assert repair_store(store).unchecked == ["parses"]
+        planned = repair_store(store)
         report = repair_store(store, dry_run=False)
-        assert [(one.path, one.rows) for one in report.files] == [(first, 10)]
-        assert report.recovered == {"parses": 10}
-        assert table.location.child("_damaged").read(first) is not None
-        kept = [record.key for record in records[10:]]
-        assert list(store.parses.get_many([record.key for record in records])) == kept
-        assert validate_store(store).problem_count == 0
-
-
-def test_rows_younger_than_a_vacuum_are_recovered(s3, remote, records) -> None:
-    for record in records[:3]:
-        remote.parses.append([record])
-    remote.compact()
-    assert vacuum_store(remote, older_than_hours=0)[0].files == 3
-    time.sleep(1.1)  # an object store keeps times in seconds
-    remote.parses.append(records[3:6])
-    table = remote.parses.table
-    log = table.location.child(LOG)
-    log.write(entry_name(table.snapshot().version), b"")
+        assert planned.to_json() == {**report.to_json(), "is_done": False}
+        assert [(one.path, one.rows, one.kept) for one in report.files] == [(first, 10, 0)]
+        assert len(report.unlisted["parses"]) == 1
     with open_store(remote.uri, storage_options=s3.options) as store:
-        assert repair_store(store, dry_run=False).recovered == {"parses": 3}
-        assert len(store.parses.get_many([record.key for record in records])) == 6
+        there = store.parses.get_many([record.key for record in records])
+        assert len(there) == 20
+        assert validate_store(store).problem_count == 0
+        store.parses.append([record for record in records if record.key not in there])
+        assert list(store.parses.get_many([x.key for x in records]).values()) == records
+
+
+def test_a_changed_page_of_a_remote_file_is_not_read(s3, remote, records) -> None:
+    remote.parses.append(records)
+    table = remote.parses.table
+    (file,) = table.snapshot().files
+    content = bytearray(table.location.read(file.path))
+    footer = pq.ParquetFile(pa.BufferReader(bytes(content))).metadata
+    column = footer.row_group(0).column(footer.num_columns - 1)
+    assert column.path_in_schema == "record"
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    table.location.write(file.path, bytes(content))
+    with open_store(remote.uri, storage_options=s3.options) as store:
+        assert store.parses.get_many([record.key for record in records]) == {}
+        assert validate_store(store).unreadable == 1
+        assert [one.kept for one in repair_store(store, dry_run=False).files] == [40]
+    with open_store(remote.uri, storage_options=s3.options) as store:
+        assert list(store.parses.get_many([x.key for x in records]).values()) == records
 
 
 def test_a_store_that_cannot_be_reached_is_named(s3, records) -> None:
@@ -225,21 +228,6 @@ def test_killed_writers_lose_nothing_they_acknowledged(s3, writers, mode) -> Non
 
 
 @pytest.mark.slow
-def test_an_old_store_is_migrated(s3, records) -> None:
-    uri = s3.location()
-    folder = Location.of(uri, s3.options)
-    for path in sorted(path for path in OLD_STORE.rglob("*") if path.is_file()):
-        folder.child(*path.parent.relative_to(OLD_STORE).parts).write(path.name, path.read_bytes())
-    with open_store(uri, storage_options=s3.options) as store:
-        assert [table.rewritten for table in migrate_store(store)] == [40, 0]
-        found = store.parses.get_many([record.key for record in records])
-        assert list(found.values()) == records
-        assert len(store.dataset("pairs", version="paper")) == 10
-        assert store.sql("select count(*) from parses").fetchall() == [(40,)]
-        report = validate_store(store, deep=True)
-        assert (report.unpacked, report.problem_count) == (0, 0)
-
-
 def test_sql_finds_rows_by_columns_without_bounds(remote, records) -> None:
     """Keys and texts have no statistics in the log; a filter may not take that for "none"."""
     remote.parses.append(records)

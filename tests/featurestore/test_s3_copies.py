@@ -71,6 +71,17 @@ def test_two_epochs_fetch_every_file_once(s3, uri, reopen, tmp_path, prefetch) -
     assert s3.sent(uri) == once
 
 
+def test_a_copy_that_changed_is_fetched_again(s3, reopen, tmp_path) -> None:
+    data = reopen().dataset("pairs")
+    assert epoch(data, 0) == NAMES
+    before = {path: path.read_bytes() for path in copies(tmp_path)}
+    for path, content in before.items():
+        path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+    assert epoch(data, 1) == NAMES
+    assert epoch(data, 2) == NAMES
+    assert {path: path.read_bytes() for path in copies(tmp_path)} == before
+
+
 def test_the_next_pool_is_fetched_while_this_one_is_used(reopen, tmp_path) -> None:
     stream = (
         reopen()

@@ -16,7 +16,7 @@ from featurestore.maintenance.changed import changed_examples
 from featurestore.sql.functions import FUNCTIONS
 from featurestore.tables.lookup import KeyLookup
 from syntax import DependencyTree
-from syntax.errors import SpecError, StoreError
+from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.matrices import ancestor_mask, tree_depth, tree_distance
 
@@ -340,15 +340,17 @@ def test_drops_can_be_counted(store) -> None:
 
 
 @pytest.mark.parametrize("table", ["drops", "fingerprints"])
-def test_a_damaged_table_stops_only_queries_of_it(parsed, table) -> None:
+def test_a_damaged_file_is_left_out_and_named(parsed, table, caplog) -> None:
     parsed.drops.append([Drop("pairs", "f" * 32, "train", "en", "job", "id", "", "deadline", "")])
     parsed.describe("a" * 32, "parser", {"name": "toy"})
     for file in Path(parsed.uri, table).glob("*.parquet"):
         os.truncate(file, 10)
     with open_store(parsed.uri) as store:
         assert store.sql("select count(*) from parses").fetchall() == [(40,)]
-        with pytest.raises((StoreError, duckdb.Error)):
-            store.sql(f"from {table}").fetchall()
+        assert file.name not in caplog.text
+        assert store.sql(f"from {table}").fetchall() == []
+        assert f"{file.name} in" in caplog.text
+        assert "its 1 rows are left out" in caplog.text
 
 
 @pytest.mark.parametrize("view", ["parses", "examples"])
@@ -464,15 +466,19 @@ def test_the_histogram_and_the_directions_of_the_guide_are_right(parsed, records
     assert row[3] == round(sum(word.id > word.head for word in subjects) / len(subjects), 3)
 
 
-def test_a_query_reads_only_the_tables_that_it_names(filled, records) -> None:
+def test_a_query_reads_only_the_tables_that_it_names(filled, records, caplog) -> None:
     filled.parses.append(records)
     for file in Path(filled.uri, "datasets").rglob("*.parquet"):
         os.truncate(file, 10)
     with open_store(filled.uri) as store:
         for query in ("select 1", "select count(*) from Words", "describe parses", "from drops"):
             assert store.sql(query).fetchall() is not None
+        assert caplog.text == ""
         for query in ("from examples", "with words as (from segments) from words"):
-            with pytest.raises(StoreError, match="cannot read"):
-                store.sql(query)
-        with pytest.raises(StoreError, match="cannot read"):
+            caplog.clear()
+            assert store.sql(query).fetchall() == []
+            assert caplog.text.count("25 rows are left out") == 4
+        caplog.clear()
+        with pytest.raises(duckdb.Error):
             store.sql("from exmples")  # all views, for a suggestion
+        assert "left out" in caplog.text

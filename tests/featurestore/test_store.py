@@ -32,9 +32,10 @@ def test_the_first_write_marks_the_format(tmp_path, records) -> None:
     assert marker["format"] == FORMAT
 
 
-def test_a_newer_format_is_refused_by_name(tmp_path) -> None:
-    (tmp_path / "parsebank.json").write_text('{"format": 99}')
-    with pytest.raises(StoreFormatError, match="format 99; this release reads up to"):
+@pytest.mark.parametrize("other", [FORMAT - 1, 99])
+def test_another_format_is_refused_by_name(tmp_path, other) -> None:
+    (tmp_path / "parsebank.json").write_text(f'{{"format": {other}}}')
+    with pytest.raises(StoreFormatError, match=f"format {other}; this release reads {FORMAT}"):
         open_store(tmp_path)
 
 

@@ -180,7 +180,7 @@ def test_pins_are_listed_and_forgotten(filled) -> None:
     assert filled.pins.remove("one").version == data.version
     assert list(filled.pins.all()) == ["two"]
     filled.dataset("pairs").pin("one")
-    assert filled.dataset("pairs", version="one").version == data.version + 2
+    assert filled.dataset("pairs", version="one").version == data.version + 1
     with pytest.raises(UnknownDatasetError, match="'three'"):
         filled.pins.remove("three")
 
@@ -268,19 +268,21 @@ def test_a_pin_made_while_a_vacuum_is_at_another_table_is_kept(filled, monkeypat
     assert validate_store(filled).problem_count == 0
 
 
-def test_a_pin_whose_files_a_vacuum_deletes_meanwhile_is_taken_back(filled) -> None:
-    old = filled.dataset("pairs")
+def test_a_pin_whose_files_a_vacuum_deletes_meanwhile_is_taken_back(filled, monkeypatch) -> None:
+    old, append = filled.dataset("pairs"), filled.pins.table.append
     filled.compact()
+    vacuumed = []
 
-    def vacuum_elsewhere() -> None:
-        filled.pins.table.before_write = before_write
-        with open_store(filled.uri) as other:
-            assert sum(table.files for table in vacuum_store(other, older_than_hours=0)) > 0
+    def vacuum_elsewhere(*arguments) -> bool:
+        if not vacuumed:
+            with open_store(filled.uri) as other:
+                vacuumed.append(sum(one.files for one in vacuum_store(other, older_than_hours=0)))
+        return append(*arguments)
 
-    before_write, filled.pins.table.before_write = filled.pins.table.before_write, vacuum_elsewhere
+    monkeypatch.setattr(filled.pins.table, "append", vacuum_elsewhere)
     with pytest.raises(FileGoneError, match="'paper' cannot be pinned: 4 of the 4 files"):
         old.pin("paper")
-    assert filled.pins.table.before_write is before_write
+    assert vacuumed == [4]
     assert filled.pins.all() == {}
     vacuum_store(filled, older_than_hours=0)
 

@@ -17,12 +17,10 @@ from featurestore import Drop, StatedDataset, WordStates, commands, open_store
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.validate import validate_store
-from featurestore.reports.stats import parse_stats
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.packed import pack_record
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.states import STATES, states_tables
-from syntax.errors import StoreError
 
 from .conftest import PARSER, TOKENIZER
 
@@ -117,24 +115,13 @@ def test_damaged_files_are_problems_among_others(filled, handle, rows, records, 
     assert report.examples == 101
     assert report.unreadable == 2
     messages = {problem.row: problem.message for problem in report.problems}
-    assert f"cannot read {first.name}" in messages[first.name]
-    assert f"cannot read {second.name}" in messages[second.name]
+    assert f"{first.name} in {filled.uri}/parses is damaged" in messages[first.name]
+    assert f"{second.name} in {filled.uri}/parses is damaged" in messages[second.name]
     lost = [row for row, message in messages.items() if message.endswith("is not in the store")]
     assert set(lost) >= {row.example_id for row in rows[1:]} & set(messages)
     assert report.problem_count > 100
     assert run("validate", "--deep", "--store", filled.uri).exit_code == 1
     assert run("stats", "--store", filled.uri).exit_code == 0  # of what can be read
-
-
-def test_a_query_of_damaged_columns_is_an_error_of_the_store(store, records) -> None:
-    store.parses.append(records)
-    (file,) = Path(store.uri, "parses").glob("*.parquet")
-    place = pq.ParquetFile(file).metadata.row_group(0).column(9).data_page_offset
-    content = bytearray(file.read_bytes())
-    content[place : place + 60] = bytes(byte ^ 255 for byte in content[place : place + 60])
-    file.write_bytes(content)
-    with open_store(store.uri) as again, pytest.raises(StoreError, match="store validate"):
-        parse_stats(again)
 
 
 def test_a_pin_of_a_version_that_is_gone_is_a_problem(filled) -> None:

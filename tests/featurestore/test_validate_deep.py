@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from featurestore import ParseRecord, open_store
 from featurestore.maintenance import validate_deep
+from featurestore.maintenance.inspect import all_tables
+from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.stats import parse_stats
+from featurestore.tables.data_files import write_files
 from featurestore.tables.encode.parses import encode_parses
+from featurestore.tables.files import FileReader
 from syntax.errors import StoreError
 from syntax.keys import parse_key
 from syntax.trees.conllu import parse_from_sentences
@@ -134,37 +138,32 @@ def test_a_damaged_description_is_found_and_named(keyed, content, deep) -> None:
 
 @pytest.mark.parametrize("key", ["nothex", "x" * 32, None])
 @pytest.mark.parametrize(("table", "column"), [("parses", "key"), ("datasets", "example_key")])
-def test_invalid_keys_are_listed_with_other_problems(keyed, table, column, key) -> None:
+def test_invalid_keys_are_listed(keyed, table, column, key) -> None:
     store, _ = keyed
-    name = rewrite(store, table, lambda rows: with_first(rows, column, key))
+    rewrite(store, table, lambda rows: with_first(rows, column, key))
     with open_store(store.uri) as again:
         report = validate_store(again)
     assert (report.parses, report.examples) == (20, 10)
-    first, *others = report.problems
-    assert first.message == f"{str(key)!r} is not a key; keys have 32 lower-case hexadecimal digits"
-    if table == "parses":  # whose damaged files count as missing
-        assert others == []
-        return
-    (last,) = others
-    assert (last.table, last.row) == ("store", "keys")
-    assert last.message.endswith(f"{name}, as {column}: {first.message}")
+    (problem,) = report.problems  # the other keys of the file count as missing
+    assert problem.message == (
+        f"{str(key)!r} is not a key; keys have 32 lower-case hexadecimal digits"
+    )
 
 
-@pytest.mark.parametrize("more", [-3, 2])
-@pytest.mark.parametrize("table", ["parses", "datasets"])
-def test_rows_missing_from_the_log_are_listed_with_other_problems(keyed, table, more) -> None:
+@pytest.mark.parametrize("change", [("numRecords", "20", "21"), ("size", "", "1")])
+def test_what_a_log_says_of_a_file_is_compared_with_it(keyed, change) -> None:
     store, _ = keyed
-    before = {"parses": 20, "datasets": 10}
-    after = before | {table: before[table] + more}
-    name = rewrite(store, table, lambda rows: pa.concat_tables([rows] * 2).slice(0, after[table]))
+    name, old, new = change
+    (entry,) = Path(store.uri, "parses", "_delta_log").glob("*1.json")
+    found = re.sub(rf'({name}\\?":\s*){old}', rf"\g<1>{new}", entry.read_text())
+    assert found != entry.read_text()
+    entry.write_text(found)
     with open_store(store.uri) as again:
-        report = validate_store(again)
-    assert (report.parses, report.examples) == (after["parses"], after["datasets"])
-    first, *others = report.problems
-    assert first.row.endswith(name)
-    assert first.message.endswith(f"has {after[table]} rows; the log says {before[table]}")
-    assert len(others) == (0 if table == "parses" else 1)
-    assert all(other.message.endswith(first.message) for other in others)
+        (problem,) = validate_store(again).problems
+        assert "; the log says " in problem.message
+        assert repair_store(again, dry_run=False).files[0].kept == 20
+    with open_store(store.uri) as again:
+        assert validate_store(again, deep=True).problems == []
 
 
 @pytest.mark.parametrize(
@@ -209,11 +208,13 @@ def test_segments_by_several_parsers_are_sound_in_the_described_order(
     assert problem.message.startswith(f"segment 0 was parsed by {theirs.parser}")
 
 
-def rewrite(store, table: str, change) -> str:
-    """Change the rows of one file of a table where it lies; its name."""
-    file = min(Path(store.uri, table).rglob("*.parquet"))
-    pq.write_table(change(pq.ParquetFile(file).read()), file)
-    return file.name
+def rewrite(store, table: str, change) -> None:
+    """Put changed rows in the place of those of one file, as a writer with a fault would."""
+    (name, found) = next((x, t) for x, t in all_tables(store) if x.startswith(table))
+    file = found.snapshot().files[0]
+    rows = change(FileReader(found.location).columns(file.path, found.layout.stored_schema.names))
+    added = write_files(found.location, found.layout, file.partition, [rows], 100)
+    assert found.swap([file], added), name
 
 
 def with_first(rows: pa.Table, column: str, value) -> pa.Table:

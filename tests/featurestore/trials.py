@@ -16,6 +16,7 @@ from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.maintenance.validate import validate_store
+from featurestore.tables.log import paths_of, read_actions
 from syntax.errors import UnknownDatasetError
 
 from .writer_process import record_of
@@ -92,24 +93,44 @@ class Trials:
             tables = [(name, table) for name, table in all_tables(store) if table.snapshot().files]
         if not tables:
             return ""
-        kind = self._chance.choice(["tear", "remove", "clear", "cut"])
+        kind = self._chance.choice(["tear", "remove", "bit", "clear", "cut"])
         name, table = self._chance.choice(tables)
         folder = Path(table.location.uri)
-        if kind in ("tear", "remove") and name == "parses":
-            file = folder / self._chance.choice(table.snapshot().files).path
-            lost = set(pq.read_table(file, columns=["key"])["key"].to_pylist())
-            self.parses = [key for key in self.parses if key not in lost]
-            os.truncate(file, file.stat().st_size // 3) if kind == "tear" else file.unlink()
+        if kind in ("tear", "remove", "bit"):
+            path = self._chance.choice(table.snapshot().files).path
         else:
-            file = max((folder / "_delta_log").glob("*.json"))
-            if '"MERGE"' in file.read_text():  # a deletion, which is undone
+            entry = max((folder / "_delta_log").glob("*.json"))
+            actions = read_actions(entry.read_bytes())
+            if paths_of(actions, "remove"):  # perhaps a deletion, which is undone
                 self.deleted.clear()
-            os.truncate(file, 0 if kind == "clear" else file.stat().st_size // 2)
+            path = next(iter(paths_of(actions, "add")), "")
+        held = keys_in(folder / path) if path else set()
+        if kind == "tear":
+            os.truncate(folder / path, (folder / path).stat().st_size // 3)
+        elif kind == "remove":
+            (folder / path).unlink()
+        elif kind == "bit":
+            content = bytearray((folder / path).read_bytes())
+            content[self._chance.randrange(len(content))] ^= 1 << self._chance.randrange(8)
+            (folder / path).write_bytes(content)
+        else:
+            os.truncate(entry, 0 if kind == "clear" else entry.stat().st_size // 2)
         with open_store(self.uri) as store:
             assert validate_store(store).problem_count
-            repair_store(store, dry_run=False)
+            planned = repair_store(store)
+        with open_store(self.uri) as store:
+            report = repair_store(store, dry_run=False)
+            assert planned.to_json() == {**report.to_json(), "is_done": False}
+        with open_store(self.uri) as store:
+            assert validate_store(store).problem_count == 0
+            there = {*store.parses.get_many(sorted(held)), *example_keys(store)}
+        # What a file or an entry had is lost; nothing else is.
+        if name == "parses":
+            self.parses = [key for key in self.parses if key not in held or key in there]
+        else:
+            self.examples = [key for key in self.examples if key not in held or key in there]
         self.counts[f"{kind} of {name.split('/')[0]}"] += 1
-        return f"{kind} {name} {file.name}"
+        return f"{kind} {name} {path}"
 
     def check(self, store: FeatureStore) -> None:
         """Every table is readable, and has what was acknowledged."""
@@ -118,6 +139,13 @@ class Trials:
         assert set(self.examples) <= set(keys)
         assert len(keys) == len(set(keys))
         assert not self.deleted & {*keys, *store.parses.get_many(sorted(self.deleted))}
+
+
+def keys_in(file: Path) -> set[str]:
+    """Keys of the rows of a data file."""
+    rows = pq.ParquetFile(file)
+    column = next((x for x in ("key", "example_key") if x in rows.schema_arrow.names), None)
+    return set(rows.read([column])[column].to_pylist()) if column else set()
 
 
 def example_keys(store: FeatureStore) -> list[str]:

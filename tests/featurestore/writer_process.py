@@ -3,7 +3,7 @@
 ``append`` commits groups as transactions; ``same`` too, and acknowledges those that were its own;
 ``repeat`` commits groups without one; ``put`` buffers and flushes; ``durable`` waits for each
 record; ``examples`` appends rows of a dataset; ``complete`` does so after their parses, as jobs do;
-``delete`` deletes what that wrote, one by one; ``compact`` compacts; ``migrate`` migrates;
+``delete`` deletes what that wrote, one by one; ``compact`` compacts;
 ``vacuum`` deletes every file out of use; ``read`` acknowledges what it can read; ``forget`` buffers
 and ends without closing the store. What the store refuses to do is written to standard error.
 
@@ -42,7 +42,7 @@ PARSER = "f" * 32
 PRELOADED = (
     *("pyarrow", "pandas", "deltalake", "duckdb", "featurestore.store"),
     *("featurestore.tables.encode.examples", "featurestore.sql.session"),
-    *(f"featurestore.maintenance.{name}" for name in ("vacuum", "migrate", "delete")),
+    *(f"featurestore.maintenance.{name}" for name in ("vacuum", "delete")),
 )
 HANDLE = DatasetHandle(
     DatasetSpec("written", "train", "en", ("text",), (), "written for the tests", "Apache-2.0"),
@@ -108,14 +108,11 @@ def write(mode: str, store: FeatureStore, name: str, number: int, records: list)
 
 def look_after(mode: str, store: FeatureStore) -> None:
     """One round of upkeep, which may lose to another's."""
-    from featurestore.maintenance.migrate import migrate_store
     from featurestore.maintenance.vacuum import vacuum_store
 
     try:
         if mode == "compact":
             store.compact()
-        elif mode == "migrate":
-            migrate_store(store)
         else:
             vacuum_store(store, older_than_hours=0)
     except StoreBusyError:
@@ -139,7 +136,7 @@ def work(mode: str, uri: str, name: str, groups: int, size: int, out: str) -> No
 
 def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int) -> list[str]:
     """Do once what a process does; the keys to acknowledge."""
-    if mode in ("compact", "migrate", "vacuum"):
+    if mode in ("compact", "vacuum"):
         look_after(mode, store)
         return []
     if mode == "read":

@@ -89,11 +89,6 @@ def unpack_parses(keys: Sequence[str], packed: pa.ChunkedArray) -> list[ParseRec
     return [unpack_record(*row) for row in zip(keys, packed.to_pylist(), strict=True)]
 
 
-def packed_column(table: pa.Table) -> pa.Array:
-    """The column ``record`` of rows that have the others."""
-    return pa.array(map(pack_record, decode_parses(table)), pa.binary())
-
-
 def decode_parses(table: pa.Table) -> list[ParseRecord]:
     """The records of rows with all columns of the table ``parses``; ``record`` is not read."""
     plain = [table[name].to_pylist() for name in _PLAIN]

@@ -154,14 +154,15 @@ class FeatureStore:
 
         Args:
             query: One SELECT over the views ``parses``, ``sentences``, ``words``, ``examples``,
-                ``drops`` and ``fingerprints``; docs/reference/store.md has columns and functions.
+                ``drops`` and ``fingerprints``, or a graph pattern, ``pattern { V -[obj]-> O }``;
+                docs/reference/store.md has columns, functions and the syntax of patterns.
             params: Values of ``?`` or ``$name`` in the query.
 
         Returns:
             A relation: ``.fetchall()``, ``.df()``, ``.arrow()``, ``.show()``, or query it further.
 
         Raises:
-            SpecError: Not one SELECT.
+            SpecError: Not one SELECT, or not a pattern.
             duckdb.Error: DuckDB cannot run it, or it asks for files outside the store.
         """
         from featurestore.sql.session import run_query

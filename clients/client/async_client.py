@@ -22,7 +22,7 @@ from clients.client.calls import (
 )
 from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.client.jobs import Forecast, Job, JobState
-from clients.client.results import Deletion, ParseResult
+from clients.client.results import Deletion, ParseResult, Rows
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions, Sent
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
@@ -147,6 +147,10 @@ class AsyncClient:
     async def datasets(self) -> list[dict[str, Any]]:
         """See `Client.datasets`."""
         return await self._do(calls.datasets())
+
+    async def sql(self, query: str, limit: int = 100) -> Rows:
+        """See `Client.sql`."""
+        return await self._do(calls.sql(query, limit))
 
     async def jobs(
         self,

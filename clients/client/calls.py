@@ -22,7 +22,14 @@ from clients.client.features import (
     stored_path,
 )
 from clients.client.jobs import Forecast, Job, JobState, decode_forecast, decode_job
-from clients.client.results import Deletion, ParseResult, decode_deletion, decode_parse_result
+from clients.client.results import (
+    Deletion,
+    ParseResult,
+    Rows,
+    decode_deletion,
+    decode_parse_result,
+    decode_rows,
+)
 from clients.client.staging import BackfillOptions, Sent, Upload, backfill_spec
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LongSentences, ParseMode
@@ -228,6 +235,11 @@ def forecast(
 def datasets() -> Call[list[dict[str, Any]]]:
     """``GET /datasets``."""
     return Call("GET", "/datasets", _json(list))
+
+
+def sql(query: str, limit: int) -> Call[Rows]:
+    """``POST /sql``."""
+    return Call("POST", "/sql", _json(decode_rows), body={"query": query, "limit": limit})
 
 
 def jobs(

@@ -22,7 +22,7 @@ from clients.client.calls import (
 )
 from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
 from clients.client.jobs import Forecast, Job, JobState
-from clients.client.results import Deletion, ParseResult
+from clients.client.results import Deletion, ParseResult, Rows
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
 from clients.client.staging import BackfillOptions, Sent
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
@@ -218,6 +218,19 @@ class Client:
     def datasets(self) -> list[dict[str, Any]]:
         """The datasets of the store, with the drops of each split."""
         return self._do(calls.datasets())
+
+    def sql(self, query: str, limit: int = 100) -> Rows:
+        """Query the store by SQL or by a graph pattern; takes a key with the role ``admin``.
+
+        Args:
+            query: One SELECT, or ``pattern { V [upos=VERB]; V -[obj]-> O }``; see
+                docs/reference/store.md.
+            limit: Most rows, at most 1,000.
+
+        Raises:
+            SpecError: The query is wrong, or takes too much memory.
+        """
+        return self._do(calls.sql(query, limit))
 
     def jobs(
         self,

@@ -182,6 +182,40 @@ class ParseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a query; iterating gives each as a mapping by column.
+
+    Attributes:
+        columns: Their names.
+        rows: Values in this order, as JSON has them.
+        truncated: Whether there are more rows than were asked for, or than an answer holds.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+    def _repr_html_(self) -> str:
+        more = "; there are more" if self.truncated else ""
+        return listing(f"{len(self)} rows{more}", self.columns, self.rows)
+
+
+def decode_rows(answer: JsonObject) -> Rows:
+    """The rows that the JSON of ``POST /sql`` describes."""
+    return Rows(
+        columns=tuple(column["name"] for column in answer["columns"]),
+        rows=tuple(map(tuple, answer["rows"])),
+        truncated=answer["truncated"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Deletion:
     """The deletion of a text, and what still holds the text.
 

@@ -53,12 +53,15 @@ def datasets(store: Where = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="SQL over parses, sentences, words, examples, ...")],
+    query: Annotated[
+        str, typer.Argument(help="SQL over parses, sentences, words, ..., or a graph pattern.")
+    ],
     store: Where = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
     """Query the store with one SELECT in DuckDB's SQL; docs/reference/store.md lists the views.
 
+    A graph pattern in Grew's syntax finds words: 'pattern { V [upos=VERB]; V -[obj]-> O; O << V }'.
     The store is read-only here: nothing is written, and no other file is read.
     """
     import duckdb

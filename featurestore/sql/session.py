@@ -14,6 +14,7 @@ import duckdb
 
 from featurestore.sql import views
 from featurestore.sql.functions import FUNCTIONS
+from featurestore.sql.patterns import as_sql
 from featurestore.tables.delta import quoted
 from syntax.errors import SpecError, StoreError
 
@@ -32,6 +33,7 @@ def run_query(
     config: Mapping[str, str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
     """The rows of a query; see `FeatureStore.sql`, and `open_session` for ``config``."""
+    query = as_sql(query)
     connection = open_session(store, config, _views_in(query))
     statements = connection.extract_statements(query)
     if not _is_select(connection, statements):

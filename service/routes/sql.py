@@ -22,7 +22,8 @@ class SqlRequest(BaseModel):
 
     query: Annotated[str, Field(min_length=1, max_length=20_000)] = Field(
         description="One SELECT in DuckDB's SQL over the views `parses`, `sentences`, `words`, "
-        "`examples`, `segments`, `drops` and `fingerprints`.",
+        "`examples`, `segments`, `drops` and `fingerprints`; or a graph pattern in a part of "
+        "Grew's syntax, such as `pattern { V [upos=VERB]; V -[obj]-> O; O << V }`.",
         examples=["select upos, count(*) as words from words group by upos order by words desc"],
     )
     limit: int = Field(default=100, ge=1, le=1000, description="Rows of the answer, at most.")

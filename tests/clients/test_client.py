@@ -175,6 +175,18 @@ def test_datasets_are_listed(client, done_job):
     assert "clients-sample" in [dataset["name"] for dataset in client.datasets()]
 
 
+def test_the_store_is_searched_by_pattern(client, done_job):
+    found = client.sql("pattern { V [upos=VERB]; V -[1=nsubj]-> S; S << V }", limit=2)
+    assert found.columns == ("key", "sentence", "text", "V", "V_form", "S", "S_form")
+    assert (len(found), found.truncated) == (2, True)
+    for row in found:
+        assert row["S"] < row["V"]
+        assert row["text"] in client.stored_parse(row["key"]).parsed()[0].text
+    assert "there are more" in found._repr_html_()
+    with pytest.raises(SpecError, match="line 1 of the pattern"):
+        client.sql("pattern { V -> }")
+
+
 def test_backfill_accepts_examples_gold_trees_and_rejections(client):
     conllu = "1\tBees\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tdance\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
     items = [
@@ -220,6 +232,7 @@ async def test_the_asynchronous_client_does_the_same(tmp_path):
         assert [found.id for found in await client.jobs()] == [job.id]
         assert await client.cancel(job.id) == await client.job(job.id) == job
         assert "sample" in [dataset["name"] for dataset in await client.datasets()]
+        assert [*await client.sql("select 1 as one")] == [{"one": 1}]
         with pytest.raises(UnknownLanguageError):
             await client.parse("A text.", lang="xx")
 

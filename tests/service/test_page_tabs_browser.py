@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -143,13 +144,15 @@ def test_sql_from_the_keyboard_and_a_query_that_is_wrong(service: Served, browse
     told = browser.script("return document.querySelector('[role=alert]').innerText")
     assert told.startswith("Parser Error")
     assert told.endswith(" spec")
-    query = "select key, sentence, form from words where form = 'rained'"
-    browser.open(f"{service.url}/#store?sql={query}")
+    query = "pattern { V [form=rained]; V -> S; S < V }"
+    browser.open(f"{service.url}/#store?{urlencode({'sql': query})}")
     browser.wait_for("document.querySelector('#sql-query')?.value.includes('rained')")
     browser.click("#tab-store form button")
     browser.wait_for("document.querySelector('#tab-store a[href*=\"parse?key=\"]')")
     browser.click("#tab-store a[href*='parse?key=']")
     browser.wait_for("document.querySelector('.trees figure')?.textContent.includes('rained')")
+    pressed = "[...document.querySelectorAll('button.word.marked')].map((one) => one.textContent)"
+    assert browser.script(f"return {pressed}") == ["It", "rained"]
 
 
 def test_a_job_is_followed_and_cancelled(service: Served, browser: Browser) -> None:

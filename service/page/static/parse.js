@@ -23,11 +23,11 @@ const PAUSE_MS = 1000;
  *
  * `kind` is a mode of `POST /parse`, or `conllu`; `key` is that of a stored parse, instead of a
  * text; `compare` is a second parser; `store` is `no` for a text that is not to be kept; `matrices`
- * are those that are open.
+ * are those that are open; `words` are ids that are marked at first.
  */
 const DEFAULTS = {
   kind: 'raw', text: '', key: '', lang: '', parser: '', compare: '', tokenizer: '',
-  policy: 'attach', layout: 'arcs', sentence: '1', store: '', matrices: '',
+  policy: 'attach', layout: 'arcs', sentence: '1', store: '', matrices: '', words: '',
 };
 
 export async function show(root, parameters) {
@@ -45,7 +45,7 @@ export async function show(root, parameters) {
   const result = element('div', {class: 'result'});
   const form = parseForm(asked, info, models, () => {
     asked.key = '';
-    asked.sentence = '1';
+    Object.assign(asked, {sentence: '1', words: ''});
     history.pushState(null, '', address());
     run();
   });

@@ -104,7 +104,7 @@ export class Marks {
     root.addEventListener('words', (event) => this.#hover(event.target));
     root.addEventListener('click', (event) => this.#pin(event.target));
     root.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape') this.#keep('');
+      if (event.key === 'Escape') this.keep('');
     });
   }
 
@@ -116,21 +116,32 @@ export class Marks {
   #pin(target) {
     const words = wordsOf(target);
     if (!words) return;
-    this.#keep(this.#pinned === words ? '' : words);
-    this.#bringIntoView(words);
+    this.keep(this.#pinned === words ? '' : words);
   }
 
-  #keep(words) {
+  /** Keep these words marked, their ids separated by spaces; none for an empty text. */
+  keep(words) {
     this.#pinned = words;
+    this.#shown = words;
+    this.refresh();
+    this.#bringIntoView(words.split(' ')[0]);
+  }
+
+  /** Mark what is new, too. */
+  refresh() {
     for (const pressed of this.#root.querySelectorAll('button[data-word]')) {
-      pressed.setAttribute('aria-pressed', String(pressed.dataset.word === words));
+      pressed.setAttribute('aria-pressed', String(pressed.dataset.word === this.#pinned));
     }
-    this.#show(words);
+    this.#mark(this.#shown);
   }
 
   #show(words) {
     if (words === this.#shown) return;
     this.#shown = words;
+    this.#mark(words);
+  }
+
+  #mark(words) {
     const chosen = words ? words.split(' ') : [];
     for (const shown of this.#root.querySelectorAll('[data-word]')) {
       shown.classList.toggle('marked', isAbout(shown.dataset.word.split(' '), chosen));

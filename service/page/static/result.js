@@ -16,7 +16,7 @@ const LAYOUTS = ['arcs', 'hierarchy'];
  *   none), `onTree` (called once the tree is there)
  */
 export async function showResult(box, shown) {
-  const view = {...shown, zooms: {}, matrices: null};
+  const view = {...shown, marks: new Marks(box), zooms: {}, matrices: null};
   const {asked, documents, remember} = view;
   for (const one of documents) one.sentences = sentencesOf(one.conllu);
   const parts = {
@@ -33,7 +33,8 @@ export async function showResult(box, shown) {
   box.append(
     element('div', {class: 'row'},
       chooser(documents[0].sentences, Number(asked.sentence), (sentence) => {
-        remember({sentence: String(sentence)});
+        view.marks.keep('');
+        remember({sentence: String(sentence), words: ''});
         again(showSentence);
       }),
       layouts(asked, (layout) => {
@@ -50,7 +51,6 @@ export async function showResult(box, shown) {
           + 'Escape lets go of it.'), parts.words]),
       section('matrices', `Matrices over the ${asked.tokenizer ? 'wordpieces' : 'words'}`, view,
         parts.matrices)));
-  new Marks(box);
   await showSentence(view, parts);
 }
 
@@ -70,6 +70,7 @@ async function showSentence(view, parts) {
   const source = view.documents[0].isGiven ? 'given as CoNLL-U' : `analysed by ${names}`;
   view.tell(`${length === 1 ? '1 sentence' : `${length} sentences`}, ${source}.`);
   view.onTree?.();
+  if (view.asked.words) view.marks.keep(view.asked.words);
   await drawDerived(view, parts);
 }
 
@@ -148,6 +149,7 @@ async function drawTrees(view, parts) {
     return false;
   }
   parts.words.replaceChildren(table(lines[0], asked.lang));
+  view.marks.refresh();
   return true;
 }
 
@@ -160,7 +162,7 @@ async function drawDerived(view, parts) {
     const isOpen = all.some((part) => part.open) || asked.matrices;
     const drawn = derive(view, {pictures, matrices: isOpen ? Object.keys(MATRICES) : []});
     if (isOpen) view.matrices = drawn.then(({matrices}) => matrices);
-    fill(parts.pieces, drawn.then((answer) =>
+    fill(view, parts.pieces, drawn.then((answer) =>
       figure(answer.pictures.wordpieces, 'wordpieces', asked.lang, view.zooms)));
   }
   const wanted = asked.matrices?.split(',') ?? [];
@@ -188,7 +190,7 @@ function matrixPart(name, view, parts) {
   made.draw = () => {
     view.matrices ??= derive(view, {pictures: [], matrices: Object.keys(MATRICES)})
       .then(({matrices}) => matrices);
-    fill(content, view.matrices.then((matrices) =>
+    fill(view, content, view.matrices.then((matrices) =>
       heatMap(name, matrices, {lang: view.asked.lang, zooms: view.zooms, svg})));
   };
   made.addEventListener('toggle', () => {
@@ -201,10 +203,11 @@ function matrixPart(name, view, parts) {
 }
 
 /** Show what comes, or why it does not. */
-async function fill(part, coming) {
+async function fill(view, part, coming) {
   part.setAttribute('aria-busy', 'true');
   try {
     part.replaceChildren(await coming);
+    view.marks.refresh();
   } catch (error) {
     if (error.name === 'AbortError') return;
     part.replaceChildren(errorBox(error));

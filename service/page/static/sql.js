@@ -4,6 +4,10 @@ import {element, errorBox, link, post} from './api.js';
 import {count, refusal, table} from './tables.js';
 
 const SAMPLES = {
+  'Pattern: objects before their verb': 'pattern {\n  V [upos=VERB];\n  V -[obj]-> O;\n  O << V\n}',
+  'Pattern: verbs without a subject, by lemma': 'pattern { V [upos=VERB] }\n'
+    + 'without { V -[1=nsubj]-> S }\n'
+    + 'select V.lemma, count(*) as n\nfrom matches\ngroup by all\norder by n desc',
   'Words by UPOS': 'select upos, count(*) as words\nfrom words\ngroup by upos\norder by words desc',
   'Relations by frequency':
     'select lang, deprel, count(*) as n\nfrom words\ngroup by all\norder by n desc',
@@ -27,7 +31,7 @@ const LIMITS = [20, 100, 1000];
 export function showSql(root, parameters, info) {
   const given = parameters.get('sql') ?? '';
   const query = element('textarea', {id: 'sql-query', rows: 6, spellcheck: 'false', class: 'code'});
-  query.value = given || Object.values(SAMPLES)[0];
+  query.value = given || SAMPLES['Words by UPOS'];
   const sample = element('select', {id: 'sql-sample', onchange: () => {
     query.value = SAMPLES[sample.value] ?? query.value;
     tellCommand();
@@ -70,9 +74,10 @@ export function showSql(root, parameters, info) {
   });
   tellCommand();
   root.append(element('section', {'aria-labelledby': 'sql'},
-    element('h2', {id: 'sql'}, 'SQL'),
-    element('p', {class: 'hint'}, 'One SELECT in DuckDB\'s SQL over the views parses, sentences, '
-      + 'words, examples, segments, drops and fingerprints. Nothing can be written.'),
+    element('h2', {id: 'sql'}, 'Search by pattern and SQL'),
+    element('p', {class: 'hint'}, 'A graph pattern in Grew\'s syntax, or one SELECT in DuckDB\'s SQL '
+      + 'over the views parses, sentences, words, examples, segments, drops and fingerprints. '
+      + 'Nothing can be written.'),
     refused ?? '',
     element('form', {'aria-label': 'SQL', onsubmit: send},
       element('div', {class: 'fields'},
@@ -88,13 +93,14 @@ function labelled(text, field) {
   return element('div', {}, element('label', {for: field.id}, text), field);
 }
 
-/** The rows; the key of a parse leads to its tree. */
+/** The rows; the key of a parse leads to its tree, in which the words of a pattern are marked. */
 function rowsOf(answer) {
   const names = answer.columns.map(({name}) => name);
   const sentence = names.indexOf('sentence');
   return table('Rows', names, answer.rows.map((row) => row.map((value, at) => {
     if (names[at] !== 'key' || typeof value !== 'string') return shown(value);
-    const place = Number.isInteger(row[sentence]) ? {sentence: row[sentence] + 1} : {};
+    const words = row.filter((_, other) => names.includes(`${names[other]}_form`)).join(' ');
+    const place = Number.isInteger(row[sentence]) ? {sentence: row[sentence] + 1, words} : {};
     return element('a', {href: link('parse', {key: value, ...place})}, value);
   })));
 }

@@ -183,7 +183,7 @@ async function showTree(box, page, example, field, tell) {
   try {
     const conllu = await (await request('GET', path, {headers: {Accept: '*/*'}})).text();
     const asked = {kind: 'raw', lang: example.lang, tokenizer: page.tokenizer, policy: 'attach',
-      layout: 'arcs', sentence: '1', matrices: ''};
+      layout: 'arcs', sentence: '1', matrices: '', words: ''};
     await showResult(box, {
       documents: [{name: example.parser, conllu}], asked, tell,
       remember: (changed) => Object.assign(asked, changed),

@@ -225,7 +225,7 @@ def main() -> None:
         found = places(folder)
         fill(found)
         right = [Mistake(command, "") for command in QUICK]
-        commands = (*MISTAKES[:: given.every], *right)
+        commands = (*MISTAKES, *right)[:: given.every]
         for checkout in checkouts.values():
             measured(["train", "sample", "--set", "x=1"], folder, checkout)
         rows = [row_of(one, found, checkouts, given.rounds) for one in commands]

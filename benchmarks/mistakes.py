@@ -55,8 +55,8 @@ MISTAKES: Final = (
     Mistake("parse Birds. --lang en --mode sentense --store {store}", "sentence"),
     Mistake("parse Birds. --lang en --policy atach --store {store}", "attach"),
     Mistake("parse --tokens-file {missing} --lang en --store {store}", "{missing}"),
-    Mistake("parse Birds. --lang en --store {notes}", "{notes}"),
-    Mistake("parse Birds. --lang en --store {damaged}", "parsebank.json"),
+    Mistake("parse Birds. --lang en --store {notes}", "{notes} is a file; a store is a folder"),
+    Mistake("parse Birds. --lang en --store {damaged}", "it is not JSON with a format"),
     Mistake("fill {missing} --lang en --store {store}", "{missing}"),
     Mistake("fill {conllu} --lang English --store {store}", "en"),
     Mistake("show --conllu {missing}", "{missing}"),
@@ -100,8 +100,8 @@ MISTAKES: Final = (
     Mistake("reproduce noise --size huge", "full"),
     Mistake("reproduce noise --data {missing}", "missing"),
     Mistake("store inspect --store {missing}", "{missing}"),
-    Mistake("store inspect --store {notes}", "{notes}"),
-    Mistake("store inspect --store {damaged}", "parsebank.json"),
+    Mistake("store inspect --store {notes}", "{notes} is a file; a store is a folder"),
+    Mistake("store inspect --store {damaged}", "it is not JSON with a format"),
     Mistake("store stats --store {store} --lang English", "English"),
     Mistake("store export {missing} --dataset xnli --store {store}", "sample"),
     Mistake("store pin paper --dataset xnli --store {store}", "sample"),
@@ -112,7 +112,7 @@ MISTAKES: Final = (
     Mistake("models add mine --from {missing} --models-dir {store}", "{missing}"),
     Mistake("serve --port 99999", "port"),
     Mistake("serve --log-level loud", "log"),
-    Mistake("serve --store {notes}", "{notes}"),
+    Mistake("serve --store {notes}", "{notes} is a file; a store is a folder"),
     Mistake("serve --rate-limit fast", "600/minute"),
     Mistake("serve --host 0.0.0.0 --store {store}", "--allow-remote"),
     Mistake("jobs list --state runing --store {store}", "running"),
@@ -225,7 +225,7 @@ def main() -> None:
         found = places(folder)
         fill(found)
         right = [Mistake(command, "") for command in QUICK]
-        commands = (*MISTAKES[:: given.every], *right)
+        commands = (*MISTAKES, *right)[:: given.every]
         for checkout in checkouts.values():
             measured(["train", "sample", "--set", "x=1"], folder, checkout)
         rows = [row_of(one, found, checkouts, given.rounds) for one in commands]

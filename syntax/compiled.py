@@ -35,7 +35,11 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
         cache: Keep the compiled function on disk.
         nogil: Release the GIL while the function runs.
     """
-    return lambda function: cast(F, _Compiled(function, cache, nogil))
+
+    def decorate(function: F) -> F:
+        return cast(F, _Compiled(function, cache, nogil))
+
+    return decorate
 
 
 class _Compiled:

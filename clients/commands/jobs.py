@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 import typer
 
@@ -139,8 +139,9 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
     default = Path(os.environ.get("PARSEBANK_STORE", _STORE))
     if not (address or store or (default.is_dir() and not _is_listening(URL))):
         address = URL
+    settings: dict[str, Any] = {} if working else {"job_workers": 0}
     try:
-        with connect(address, store, **({} if working else {"job_workers": 0})) as client:
+        with connect(address, store, **settings) as client:
             yield client
     except ServiceUnreachableError as error:
         if url:

@@ -46,10 +46,10 @@ def test_foreign_format_marker_is_refused(tmp_path, content) -> None:
         open_store(tmp_path)
 
 
-def test_a_file_is_no_store(tmp_path, records) -> None:
+def test_a_file_is_no_store(tmp_path) -> None:
     (tmp_path / "file").write_text("text")
-    with pytest.raises(StoreError, match="cannot"), open_store(tmp_path / "file") as store:
-        store.parses.append(records)
+    with pytest.raises(StoreFormatError, match="is a file; a store is a folder"):
+        open_store(tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", ["v[1]", "a|b", "a\\b", "a\nb"])

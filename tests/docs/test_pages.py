@@ -11,6 +11,7 @@ import pytest
 from tests.docs.blocks import DOCS, PAGES, ROOT
 
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md"]
+GENERATED = [page for page in PAGES if "<!-- generated:" in page.read_text("utf-8")]
 
 
 def named(page: Path) -> str:
@@ -41,12 +42,10 @@ def test_every_relative_link_leads_to_a_page_and_heading(page: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize("page", GENERATED, ids=named)
 def test_generated_tables_are_up_to_date(page: Path) -> None:
     """Refresh them with ``python docs/generate.py``."""
     text = page.read_text("utf-8")
-    if "<!-- generated:" not in text:
-        pytest.skip("nothing is generated on this page")
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None

@@ -66,15 +66,15 @@ def sql(
     """
     import duckdb
 
+    from featurestore.sql.answer import fetch_rows
     from syntax.errors import SpecError
 
     with open_there(store) as opened:
         try:
             relation = opened.sql(query)
-            columns, rows = relation.columns, relation.fetchall()
-        except (duckdb.Error, SpecError) as error:
-            typer.echo(str(error), err=True)
-            raise typer.Exit(2) from error
+            columns, rows = relation.columns, fetch_rows(relation)
+        except duckdb.Error as error:
+            raise SpecError(str(error)) from error
     print_table(columns, rows, as_json)
 
 

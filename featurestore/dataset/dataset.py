@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +17,7 @@ from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_l
 from featurestore.dataset.parsers import of_parsers
 from featurestore.dataset.reader import ExampleReader
 from featurestore.records import Drop, key_bytes
-from featurestore.stream.window import WindowReader
+from featurestore.stream.window import StoredRows, WindowReader
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
@@ -205,18 +205,27 @@ class FeatureDataset(StreamedDataset):
 
         Other rows may be among them.
         """
-        rows = self.rows if examples is None else self.rows.select(examples)
-        order = np.lexsort((rows.row, rows.file))
-        files, starts = np.unique(rows.file[order], return_index=True)
-        tables = [self.card.layout().schema.empty_table().select(names)]
-        position = np.empty(len(order), np.int64)
-        before = 0
-        for number, part in zip(files.tolist(), np.split(order, starts[1:]), strict=False):
-            table, found = self._holding(rows.paths[number], rows.row[part], names)
+        count = len(self) if examples is None else len(examples)
+        tables, position, before = [], np.empty(count, np.int64), 0
+        for table, found, part in self.stored_files(names, examples):
             tables.append(table)
             position[part] = found + before
             before += len(table)
         return pa.concat_tables(tables), position
+
+    def stored_files(
+        self, names: Sequence[str], examples: NDArray[np.int64] | None = None
+    ) -> Iterator[StoredRows]:
+        """As `stored`, one file after the other, after a table without rows."""
+        wanted = slice(None) if examples is None else examples
+        file, row = self.rows.file[wanted], self.rows.row[wanted]
+        order = np.lexsort((row, file))
+        files, starts = np.unique(file[order], return_index=True)
+        none = np.empty(0, np.int64)
+        yield self.card.layout().schema.empty_table().select(names), none, none
+        for number, part in zip(files.tolist(), np.split(order, starts[1:]), strict=False):
+            yield (*self._holding(self.rows.paths[number], row[part], names), part)
+            pa.default_memory_pool().release_unused()  # else Arrow keeps what a file took
 
     def _holding(
         self, path: str, rows: NDArray[np.int32], names: Sequence[str]

@@ -7,9 +7,10 @@ language-specific tags, and the words that have no piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.records import ParseRecord
 from featurestore.stream.window import Window, WindowReader
-from featurestore.tables.encode.packed import packed_word_count, unpack_record
+from featurestore.tables.encode.packed import unpack_record
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ PackedParses: TypeAlias = tuple[tuple[str, bytes], ...]
 
 _AT_ONCE: Final = 4096
 """Examples whose parses are read together."""
+
+_COUNTED: Final = 65_536
+"""Examples whose words are counted together."""
 
 
 class ParsedDataset(FeatureDataset):
@@ -67,11 +71,29 @@ class ParsedDataset(FeatureDataset):
     @cached_property
     def _word_counts(self) -> NDArray[np.int64]:
         found = np.zeros(len(self), np.int64)
-        for start in range(0, len(self), _AT_ONCE):
-            parses = self.packed(np.arange(start, min(start + _AT_ONCE, len(self))))
-            for at, own in enumerate(parses, start):
-                found[at] = sum(packed_word_count(*parse) for parse in own)
+        for start in range(0, len(self), _COUNTED):
+            examples = np.arange(start, min(start + _COUNTED, len(self)))
+            keys = self._parse_keys(examples)
+            counts = self._store.parses.word_counts([*chain(*keys)])
+            self._check_present(examples, keys, counts)
+            found[examples] = [sum(counts[key] for key in own) for own in keys]
         return found
+
+    def _parse_keys(self, examples: NDArray[np.int64]) -> list[list[str]]:
+        keys: list[list[str]] = self.columns(["parse_keys"], examples)["parse_keys"].to_pylist()
+        return keys
+
+    def _check_present(
+        self, examples: NDArray[np.int64], keys: list[list[str]], found: Container[str]
+    ) -> None:
+        """Raise for the first parse that was not found."""
+        for example, own in zip(examples, keys, strict=True):
+            if missing := [key for key in own if key not in found]:
+                name = self.columns(["example_id"], np.array([example]))["example_id"][0]
+                raise StoreError(
+                    f"the parse {missing[0]} of example {name.as_py()!r} is not in the store; "
+                    "write it again: repeat the backfill of the dataset"
+                )
 
     def records(self, examples: NDArray[np.int64]) -> list[tuple[ParseRecord, ...]]:
         """The parses of each segment of some examples.
@@ -93,15 +115,9 @@ class ParsedDataset(FeatureDataset):
         Raises:
             StoreError: A parse is not in the store any more.
         """
-        table = self.columns(["example_id", "parse_keys"], examples)
-        keys = table["parse_keys"].to_pylist()
-        found = self._store.parses.get_packed([key for own in keys for key in own])
-        for name, own in zip(table["example_id"].to_pylist(), keys, strict=True):
-            if missing := [key for key in own if key not in found]:
-                raise StoreError(
-                    f"the parse {missing[0]} of example {name!r} is not in the store; write it "
-                    "again: repeat the backfill of the dataset"
-                )
+        keys = self._parse_keys(examples)
+        found = self._store.parses.get_packed([*chain(*keys)])
+        self._check_present(examples, keys, found)
         return [tuple((key, found[key]) for key in own) for own in keys]
 
     @cached_property

@@ -51,8 +51,8 @@ class ExampleReader:
     def read(self, examples: NDArray[np.int64]) -> Window:
         """The examples, in the requested order."""
         self._data.fetch(examples)
-        table, position = self._data.stored(self._columns, examples)
-        window = Window.of(table, position, self._data.labels)
+        files = self._data.stored_files(self._columns, examples)
+        window = Window.of(files, len(examples), self._data.labels)
         if self._data.rows.repeat is None:
             return window
         repeats = self._data.rows.repeat[examples].tolist()

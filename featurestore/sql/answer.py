@@ -21,6 +21,9 @@ _LARGEST_INTEGER: Final = 2**53
 """Browsers read numbers as doubles, which hold every integer up to this one."""
 
 
+_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+
+
 def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int) -> dict[str, Any]:
     """Columns and rows of a query, and whether there are more rows.
 
@@ -37,7 +40,7 @@ def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int)
     try:
         relation = run_query(store, query, config=bounds)
         columns = list(zip(relation.columns, map(str, relation.types), strict=True))
-        rows = relation.limit(limit + 1).fetchall()
+        rows = fetch_rows(relation.limit(limit + 1))
     except duckdb.Error as error:
         raise SpecError(str(error)) from error
     kept = _within([[_plain(value) for value in row] for row in rows[:limit]])
@@ -46,6 +49,21 @@ def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int)
         "rows": kept,
         "truncated": len(kept) < len(rows),
     }
+
+
+def fetch_rows(relation: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
+    """The rows of a relation as Python values; times with a zone as text.
+
+    DuckDB makes Python values of these with a library of zones that nothing else needs.
+    """
+    kinds = [str(kind) for kind in relation.types]
+    if any(_ZONED in kind for kind in kinds):
+        columns = [
+            f"#{place}::{kind.replace(_ZONED, 'VARCHAR')}" if _ZONED in kind else f"#{place}"
+            for place, kind in enumerate(kinds, 1)
+        ]
+        relation = relation.project(", ".join(columns))
+    return relation.fetchall()
 
 
 def _within(rows: list[list[Any]]) -> list[list[Any]]:

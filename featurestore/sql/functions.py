@@ -1,140 +1,172 @@
-"""SQL functions: matrices from heads, and the stored blobs as lists."""
+"""SQL functions: matrices from heads, and the stored blobs as lists, a column at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final, Literal
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb.func import PythonUDFType
 from numpy.typing import NDArray
 
 from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from featurestore.tables.encode.columns import binary_numbers, list_parts, one_array
 from syntax.errors import (
     HeadOutOfRangeError,
     MissingHeadError,
     MultipleRootsError,
     StoreFormatError,
 )
-from syntax.matrices import ancestor_mask, tree_depth, tree_distance
+from syntax.matrices import UNREACHABLE16, tree_depths, tree_squares
+from syntax.matrices.offsets import owner_of, sizes
 from syntax.trees.ud import DEPREL, UPOS
 
-Columns = Callable[[list[Any]], pa.Array]
-"""From the results of the rows to a column."""
+Column = pa.ChunkedArray
+"""Values of an argument in some thousand rows, none of them null."""
 
 
 @dataclass(frozen=True)
 class SqlFunction:
-    """A function of one row.
+    """A function of one row, which is called with the columns of many.
 
     Attributes:
         name: Name in SQL.
         takes: SQL types of the arguments.
         gives: SQL type of the result.
-        call: From the arguments' Python values to the result of a row.
-        column: From the results to a column of that type.
+        call: From the columns of the arguments to that of the result.
     """
 
     name: str
     takes: tuple[str, ...]
     gives: str
-    call: Callable[..., Any]
-    column: Columns
+    call: Callable[..., pa.Array]
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the function known to a connection."""
         # DuckDB counts the parameters of what it is given, so that one cannot be variadic.
-        over_columns = self._over_one_column if len(self.takes) == 1 else self._over_two_columns
+        one: Callable[..., pa.Array] = lambda column: self.call(column)  # noqa: E731
+        two: Callable[..., pa.Array] = lambda first, second: self.call(first, second)  # noqa: E731
         connection.create_function(
-            self.name, over_columns, list(self.takes), self.gives, type=PythonUDFType.ARROW
+            self.name,
+            one if len(self.takes) == 1 else two,
+            list(self.takes),
+            self.gives,
+            type=PythonUDFType.ARROW,
         )
 
-    def _over_one_column(self, column: pa.ChunkedArray) -> pa.Array:
-        return self.column([self.call(value) for value in column.to_pylist()])
 
-    def _over_two_columns(self, first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
-        return self.column(list(map(self.call, first.to_pylist(), second.to_pylist())))
+Trees = Callable[[Column], tuple[NDArray[np.int32], NDArray[np.int64]]]
+"""Parents of the trees of a column, end to end, and where each tree starts."""
 
 
-def _parents(heads: Sequence[int | None]) -> NDArray[np.int32]:
-    """Parents of one sentence from CoNLL-U heads."""
-    if None in heads:
-        raise MissingHeadError(
-            f"the head of word {heads.index(None) + 1} is NULL; every word has one, 0 for the root"
-        )
-    parents = np.asarray(heads, dtype=np.int32) - np.int32(1)
+def _sentences(column: Column) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Parents of the words of sentences, from CoNLL-U heads."""
+    heads, bounds = _segments(column)
+    parents = heads - np.int32(1)
     if (parents < -1).any():
         raise HeadOutOfRangeError(
             f"a head is {parents.min() + 1}; heads of words are 1-based, 0 for the root. Those of "
             "pieces, in the view segments, count from 0: see piece_distance and its like"
         )
-    roots = int((parents == -1).sum())
+    before = np.concatenate([[0], np.cumsum(parents == -1)])
+    roots = int(sizes(before[bounds]).max(initial=0))
     if roots > 1:
         raise MultipleRootsError(
             f"{roots} of the heads are 0; heads count within a sentence, so take them from the "
             "view sentences, one row per sentence"
         )
-    return parents
+    return parents, bounds
 
 
-def _piece_parents(heads: Sequence[int]) -> NDArray[np.int32]:
-    """Parents of the pieces of one segment."""
-    return np.asarray(heads, dtype=np.int32)
+def _segments(column: Column) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Parents of the pieces of segments."""
+    bounds, heads = list_parts(column)
+    if heads.null_count:
+        at = int(np.flatnonzero(heads.is_null())[0])
+        word = at - int(bounds[owner_of(at, bounds)]) + 1
+        raise MissingHeadError(
+            f"the head of word {word} is NULL; every word has one, 0 for the root"
+        )
+    return heads.to_numpy(), bounds
 
 
-def _distances(matrices: list[NDArray[Any]]) -> pa.Array:
-    """Distances as nested lists, NULL where there is no path."""
+def _depths(trees: Trees, column: Column) -> pa.Array:
+    parents, bounds = trees(column)
+    depths = tree_depths(parents, bounds).astype(np.uint16)
+    return _lists(bounds, pa.array(depths))
+
+
+def _squares(wanted: Literal["distance", "ancestor"], trees: Trees, column: Column) -> pa.Array:
+    parents, bounds = trees(column)
+    cells = tree_squares(parents, bounds, wanted)
+    mask = cells == UNREACHABLE16 if wanted == "distance" else None
+    return _nested(sizes(bounds), pa.array(cells, mask=mask))
+
+
+def _stored_distance(column: Column) -> pa.Array:
+    matrices = [decode_distance(blob) for blob in column.to_pylist()]
     flat = [np.empty(0, np.uint16), *(matrix.reshape(-1) for matrix in matrices)]
     lost = [np.empty(0, np.bool_), *(values == np.iinfo(values.dtype).max for values in flat[1:])]
-    values = np.concatenate(flat, dtype=np.uint16)
-    return _nested(matrices, pa.array(values, mask=np.concatenate(lost)))
+    values = pa.array(np.concatenate(flat, dtype=np.uint16), mask=np.concatenate(lost))
+    return _nested(np.array([*map(len, matrices)], np.int64), values)
 
 
-def _bits(matrices: list[NDArray[np.bool_]]) -> pa.Array:
-    """Relations as nested lists."""
+def _stored_depth(blobs: Column, lengths: Column) -> pa.Array:
+    depths = [*map(decode_depth, blobs.to_pylist(), lengths.to_pylist())]
+    values = np.concatenate([np.empty(0, np.uint16), *depths], dtype=np.uint16)
+    return _lists(_offsets(np.array([*map(len, depths)], np.int64)), pa.array(values))
+
+
+def _stored_ancestor(column: Column) -> pa.Array:
+    matrices = [decode_ancestor(blob) for blob in column.to_pylist()]
     flat = [np.empty(0, np.bool_), *(matrix.reshape(-1) for matrix in matrices)]
-    return _nested(matrices, pa.array(np.concatenate(flat)))
+    return _nested(np.array([*map(len, matrices)], np.int64), pa.array(np.concatenate(flat)))
 
 
-def _nested(matrices: list[NDArray[Any]], flat: pa.Array) -> pa.Array:
-    """Square matrices as lists of lists of their values, which are laid out one after another."""
-    sizes = np.array([len(matrix) for matrix in matrices], np.int64)
-    rows = pa.ListArray.from_arrays(_offsets(np.repeat(sizes, sizes)), flat)
-    return pa.ListArray.from_arrays(_offsets(sizes), rows)
-
-
-def _offsets(sizes: NDArray[np.int64]) -> pa.Array:
-    return pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-
-
-def _tags(column: str, names: tuple[str, ...]) -> Callable[[bytes], list[str]]:
-    def tags(blob: bytes) -> list[str]:
-        if max(blob, default=0) >= len(names):
-            raise StoreFormatError(
-                f"a blob of {len(blob)} bytes has a {max(blob)}; the bytes of {column} are 0 to "
-                f"{len(names) - 1}"
-            )
-        return [names[index] for index in blob]
-
-    return tags
-
-
-def _vector(blob: bytes) -> NDArray[Any]:
-    if len(blob) % 4:
+def _vector(column: Column) -> pa.Array:
+    bounds = _blob_bounds(column)
+    if (odd := sizes(bounds)[sizes(bounds) % 4 > 0]).size:
         raise StoreFormatError(
-            f"a blob of {len(blob)} bytes is no int32 vector, which has 4 bytes a number; for upos "
+            f"a blob of {odd[0]} bytes is no int32 vector, which has 4 bytes a number; for upos "
             "and deprel there are upos_tags and deprel_tags"
         )
-    return np.frombuffer(blob, "<i4")
+    return _lists(bounds // 4, pa.array(binary_numbers(column, "int32")))
 
 
-_numbers: Final[Columns] = partial(pa.array, type=pa.list_(pa.uint16()))
-_integers: Final[Columns] = partial(pa.array, type=pa.list_(pa.int32()))
-_names: Final[Columns] = partial(pa.array, type=pa.list_(pa.string()))
+def _tags(name: str, names: tuple[str, ...], column: Column) -> pa.Array:
+    bounds, codes = _blob_bounds(column), binary_numbers(column, "uint8")
+    if len(unknown := np.flatnonzero(codes >= len(names))):
+        blob = owner_of(int(unknown[0]), bounds)
+        first, end = bounds[blob : blob + 2].tolist()
+        raise StoreFormatError(
+            f"a blob of {end - first} bytes has a {codes[first:end].max()}; the bytes of {name} "
+            f"are 0 to {len(names) - 1}"
+        )
+    return _lists(bounds, pa.array(names, pa.string()).take(pa.array(codes)))
+
+
+def _blob_bounds(column: Column) -> NDArray[np.int64]:
+    """Where each blob starts in all of them, in bytes, and the end. *Shape:* (N + 1,)."""
+    return _offsets(np.asarray(pc.binary_length(one_array(column)), np.int64))
+
+
+def _nested(lengths: NDArray[np.int64], flat: pa.Array) -> pa.Array:
+    """Square matrices as lists of lists of their values, which are laid out one after another."""
+    return _lists(_offsets(lengths), _lists(_offsets(np.repeat(lengths, lengths)), flat))
+
+
+def _lists(offsets: Sequence[int] | NDArray[np.int64], values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)])
+
 
 _HEADS: Final = ("INTEGER[]",)
 _DISTANCE: Final = "USMALLINT[][]"
@@ -142,42 +174,24 @@ _DEPTH: Final = "USMALLINT[]"
 _ANCESTOR: Final = "BOOLEAN[][]"
 _TAGS: Final = "VARCHAR[]"
 
+
+def _over(prefix: str, trees: Trees, names: tuple[str, str, str]) -> tuple[SqlFunction, ...]:
+    distance, depth, ancestor = (prefix.format(name) for name in names)
+    return (
+        SqlFunction(distance, _HEADS, _DISTANCE, partial(_squares, "distance", trees)),
+        SqlFunction(depth, _HEADS, _DEPTH, partial(_depths, trees)),
+        SqlFunction(ancestor, _HEADS, _ANCESTOR, partial(_squares, "ancestor", trees)),
+    )
+
+
 FUNCTIONS: Final = (
-    SqlFunction(
-        "distance_matrix",
-        _HEADS,
-        _DISTANCE,
-        lambda heads: tree_distance(_parents(heads)),
-        _distances,
-    ),
-    SqlFunction(
-        "depth_vector", _HEADS, _DEPTH, lambda heads: tree_depth(_parents(heads)), _numbers
-    ),
-    SqlFunction(
-        "ancestor_matrix", _HEADS, _ANCESTOR, lambda heads: ancestor_mask(_parents(heads)), _bits
-    ),
-    SqlFunction(
-        "piece_distance",
-        _HEADS,
-        _DISTANCE,
-        lambda heads: tree_distance(_piece_parents(heads)),
-        _distances,
-    ),
-    SqlFunction(
-        "piece_depth", _HEADS, _DEPTH, lambda heads: tree_depth(_piece_parents(heads)), _numbers
-    ),
-    SqlFunction(
-        "piece_ancestor",
-        _HEADS,
-        _ANCESTOR,
-        lambda heads: ancestor_mask(_piece_parents(heads)),
-        _bits,
-    ),
-    SqlFunction("stored_distance", ("BLOB",), _DISTANCE, decode_distance, _distances),
-    SqlFunction("stored_depth", ("BLOB", "INTEGER"), _DEPTH, decode_depth, _numbers),
-    SqlFunction("stored_ancestor", ("BLOB",), _ANCESTOR, decode_ancestor, _bits),
-    SqlFunction("vector", ("BLOB",), "INTEGER[]", _vector, _integers),
-    SqlFunction("upos_tags", ("BLOB",), _TAGS, _tags("upos", UPOS), _names),
-    SqlFunction("deprel_tags", ("BLOB",), _TAGS, _tags("deprel", DEPREL), _names),
+    *_over("{}", _sentences, ("distance_matrix", "depth_vector", "ancestor_matrix")),
+    *_over("piece_{}", _segments, ("distance", "depth", "ancestor")),
+    SqlFunction("stored_distance", ("BLOB",), _DISTANCE, _stored_distance),
+    SqlFunction("stored_depth", ("BLOB", "INTEGER"), _DEPTH, _stored_depth),
+    SqlFunction("stored_ancestor", ("BLOB",), _ANCESTOR, _stored_ancestor),
+    SqlFunction("vector", ("BLOB",), "INTEGER[]", _vector),
+    SqlFunction("upos_tags", ("BLOB",), _TAGS, partial(_tags, "upos", UPOS)),
+    SqlFunction("deprel_tags", ("BLOB",), _TAGS, partial(_tags, "deprel", DEPREL)),
 )
 """Every SQL function; docs/reference/store.md describes each."""

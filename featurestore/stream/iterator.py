@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from featurestore.stream.window import Streamable
 from syntax.batches.display import Batch
 from syntax.drawing.page import plain, summary
 from syntax.errors import SpecError
+
+_AT_ONCE: Final = 1 << 16
+"""Examples whose lengths are computed together, so that a large dataset takes little memory."""
 
 
 class FeatureStream(Iterator[Batch]):
@@ -214,11 +217,17 @@ def _lengths(data: Streamable, policy: OrderPolicy, max_length: int | None) -> L
     pieces, special = data.rows.pieces, data.special_tokens.count(len(data.card.fields))
     other = getattr(data, "other_lengths", None) if policy.batch_tokens is not None else None
 
-    def lengths(examples: NDArray[np.int64]) -> NDArray[np.int64]:
-        assembled = pieces[examples] + special
-        if max_length is not None:
-            assembled = np.minimum(assembled, max_length)
-        return assembled if other is None else np.maximum(assembled, other[examples])
+    def lengths(examples: NDArray[np.integer]) -> NDArray[np.int32]:
+        found = np.empty(len(examples), np.int32)
+        for start in range(0, len(examples), _AT_ONCE):
+            some = examples[start : start + _AT_ONCE]
+            assembled = pieces[some] + special
+            if max_length is not None:
+                assembled = np.minimum(assembled, max_length)
+            if other is not None:
+                assembled = np.maximum(assembled, other[some])
+            found[start : start + len(some)] = assembled
+        return found
 
     return lengths
 

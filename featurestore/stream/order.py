@@ -27,6 +27,9 @@ from syntax.options import Option, check_options
 Positions = NDArray[np.int64]
 """Positions of examples in sequence order, or of batches and pools among the ordered examples."""
 
+_Kept = NDArray[np.int32] | NDArray[np.int64]
+"""Positions while an order is worked out, in half the memory where there are few enough."""
+
 Lengths = Callable[[Positions], NDArray[np.integer]]
 """Lengths of examples by their positions. *Shape:* (N,) to (N,)."""
 
@@ -103,7 +106,7 @@ class EpochOrder:
     """
 
     def __init__(
-        self, batch_ends: Positions, pool_ends: Positions, pool: Callable[[int], Positions]
+        self, batch_ends: Positions, pool_ends: Positions, pool: Callable[[int], _Kept]
     ) -> None:
         self.batch_ends = batch_ends
         self.pool_ends = pool_ends
@@ -125,7 +128,7 @@ class EpochOrder:
             self._pool(index)[max(start - starts[index], 0) : end - starts[index]]
             for index in range(first, min(last + 1, len(self.pool_ends)))
         ]
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.int64), *parts])
+        return np.concatenate([np.empty(0, np.int64), *parts])
 
     def pool_of(self, position: int) -> int:
         """The pool of a position in the order."""
@@ -173,22 +176,25 @@ class _Pools:
     lengths: Lengths
     policy: OrderPolicy
 
-    def mixed(self, index: int) -> tuple[Positions, Positions]:
+    def mixed(self, index: int) -> tuple[_Kept, Positions]:
         """A pool in the order of the epoch, and where its batches end."""
-        pool = self._chunked(int(self.ends[index - 1]) if index else 0, int(self.ends[index]))
-        return _mixed(pool, self.lengths, self.policy, index)
+        start, end = int(self.ends[index - 1]) if index else 0, int(self.ends[index])
+        return _mixed(self._chunked(start, end), self.lengths, self.policy, index)
 
-    def _chunked(self, start: int, end: int) -> Positions:
+    def _chunked(self, start: int, end: int) -> _Kept:
         """The examples from one place in the shuffled chunks to another."""
+        dtype = _kept_type(int(self.ends[-1]))
         ends = np.cumsum(self.sizes)
         first, last = np.searchsorted(ends, (start, end), side="right").tolist()
         here = slice(first, last + 1)
         chunks = zip(self.starts[here], self.sizes[here], ends[here], strict=True)
         parts = [
-            np.arange(max(at, at + start - z + size), min(at + size, at + end - z + size))
+            np.arange(
+                max(at, at + start - z + size), min(at + size, at + end - z + size), dtype=dtype
+            )
             for at, size, z in chunks
         ]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        return np.concatenate([np.empty(0, dtype), *parts])
 
 
 def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder:
@@ -204,8 +210,11 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     Raises:
         SpecError: No example is short enough for a bucket.
     """
-    owner = np.searchsorted(policy.buckets, lengths)
-    members = [np.flatnonzero(owner == bucket) for bucket in range(len(policy.buckets))]
+    owner = np.searchsorted(policy.buckets, lengths).astype(np.int16)
+    dtype = _kept_type(len(owner))
+    members = [
+        np.flatnonzero(owner == bucket).astype(dtype) for bucket in range(len(policy.buckets))
+    ]
     ends = np.cumsum([len(own) for own in members])
     if not ends[-1]:
         raise SpecError(
@@ -220,7 +229,7 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     batch_ends = np.cumsum(sizes[buckets], dtype=np.int64)
     pools = np.append(batch_ends[_DRAWN_TOGETHER - 1 : -1 : _DRAWN_TOGETHER], batch_ends[-1])
 
-    def drawn(pool: int) -> Positions:
+    def drawn(pool: int) -> _Kept:
         first = pool * _DRAWN_TOGETHER
         numbers = enumerate(buckets[first : first + _DRAWN_TOGETHER].tolist(), first)
         return np.concatenate([_drawn(members[own], policy, number) for number, own in numbers])
@@ -228,12 +237,15 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     return EpochOrder(batch_ends, pools, drawn)
 
 
-def _drawn(members: Positions, policy: OrderPolicy, number: int) -> Positions:
+def _drawn(members: _Kept, policy: OrderPolicy, number: int) -> _Kept:
     """A batch from a bucket: the first examples of a permutation, which is not worked out whole."""
     draws = splitmix(len(members), stream_seed(policy.seed, policy.epoch, f"drawn {number}"))
     size = min(len(members), policy.batch_size)
-    first = np.argpartition(draws, size - 1)[:size]  # no two outputs of SplitMix64 are equal
-    return members[first[np.argsort(draws[first])]]
+    # No two outputs of SplitMix64 are equal, and the smallest are almost surely below this.
+    bound = np.uint64(min(8 * size * 2**64 // len(members), 2**64 - 1))
+    few = np.flatnonzero(draws <= bound)
+    few = few if len(few) >= size else np.arange(len(members))
+    return members[few[np.argsort(draws[few])[:size]]]
 
 
 _DRAWN_TOGETHER: Final = 512
@@ -250,28 +262,38 @@ def _pool_ends(sizes: Positions, policy: OrderPolicy) -> Positions:
     return np.append(np.unique(inner), total[-1])
 
 
+def _kept_type(total: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if total <= np.iinfo(np.int32).max else np.int64
+
+
 def _mixed(
-    pool: Positions, lengths: Lengths, policy: OrderPolicy, index: int
-) -> tuple[Positions, Positions]:
-    """A pool in the order of the epoch, and where its batches end."""
+    pool: _Kept, lengths: Lengths, policy: OrderPolicy, index: int
+) -> tuple[_Kept, Positions]:
+    """A pool in the order of the epoch, and where its batches end.
+
+    A pool may be all examples: what is not needed any more goes at once.
+    """
     if not policy.shuffle:
         return pool, _cuts(lengths(pool), policy)
-    shuffled = pool[_permutation(len(pool), policy, f"pool {index}")]
+    pool = pool[_permutation(len(pool), policy, f"pool {index}")]
     if not policy.bucket:
-        return shuffled, _cuts(lengths(shuffled), policy)
+        return pool, _cuts(lengths(pool), policy)
     # The odd examples of the last pool stay a random choice, and the last batch.
     whole = len(pool) if policy.batch_tokens else len(pool) // policy.batch_size * policy.batch_size
-    full, odd = shuffled[:whole], shuffled[whole:]
-    of_full = lengths(full)
-    ascending = np.argsort(of_full, kind="stable")
-    cuts = _cuts(of_full[ascending], policy)
+    of_whole = lengths(pool[:whole])
+    ascending = np.argsort(of_whole, kind="stable")
+    cuts = _cuts(of_whole[ascending], policy)
+    del of_whole
+    pool[:whole] = pool[ascending]
+    del ascending
     sizes = np.diff(cuts, prepend=0)
     order = _permutation(len(cuts), policy, f"batches {index}")
     ends = np.cumsum(sizes[order], dtype=np.int64)
     # How far each batch moves: from where it ends by length to where it ends in the epoch.
-    places = np.repeat(cuts[order] - ends, sizes[order])
-    places += np.arange(whole)
-    return np.append(full[ascending[places]], odd), ends
+    places = np.repeat((cuts[order] - ends).astype(pool.dtype), sizes[order])
+    places += np.arange(whole, dtype=pool.dtype)
+    pool[:whole] = pool[places]
+    return pool, ends
 
 
 def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:

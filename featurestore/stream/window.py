@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,10 @@ class Streamable(Protocol):
         ...
 
 
+StoredRows: TypeAlias = tuple[pa.Table, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
+"""Rows of one file, which rows of these are asked for, and which of the examples they are."""
+
+
 class WindowReader(Protocol):
     """Reads examples by their positions in sequence order."""
 
@@ -92,27 +96,45 @@ class Window:
     token_counts: NDArray[np.int32] | None = None
 
     @classmethod
-    def of(
-        cls, table: pa.Table, position: NDArray[np.int64], labels: Sequence[LabelSpec]
-    ) -> Window:
-        """Decode table rows.
+    def of(cls, files: Iterable[StoredRows], count: int, labels: Sequence[LabelSpec]) -> Window:
+        """Decode rows of a dataset, file by file.
+
+        A window may be the larger part of a process's memory, so no more than one of its vectors is
+        held twice.
 
         Args:
-            table: The rows.
-            position: The row of each example. *Shape:* (B,).
+            files: The rows.
+            count: Examples, of all files.
             labels: The label columns.
         """
-        others = [name for name in table.schema.names if name not in VECTORS]
-        rows = table.select(others).combine_chunks().take(pa.array(position))
+        tables, before = [], 0
+        position = np.empty(count, np.int64)
+        vectors: dict[str, list[NDArray[Any]]] = {}
+        for table, found, part in files:
+            position[part] = found + before
+            before += len(table)
+            names = table.schema.names
+            tables.append(table.select([name for name in names if name not in VECTORS]))
+            for name in names:
+                if name in VECTORS:
+                    numbers = binary_numbers(table[name], VECTORS[name])
+                    vectors.setdefault(name, []).append(numbers)
+        stored = pa.concat_tables(tables)
+        del tables, table
+        examples = _taken(stored, vectors, position)
+        rows = stored.combine_chunks().take(pa.array(position))
+        del stored
         tokens = None
-        if "token_counts" in others:
+        if "token_counts" in rows.schema.names:
             tokens = decode_token_counts(rows)
             tokens = tokens.reshape(rows.num_rows, len(tokens) // max(1, rows.num_rows))
         return cls(
             example_ids=rows["example_id"].to_pylist(),
-            examples=_decode_vectors(table).take(position),
+            examples=examples,
             labels={label.name: decode_label(rows[label.name], label) for label in labels},
-            blobs={name: rows[name].to_pylist() for name in MATRIX_BLOBS if name in others},
+            blobs={
+                name: rows[name].to_pylist() for name in MATRIX_BLOBS if name in rows.schema.names
+            },
             token_counts=tokens,
         )
 
@@ -133,12 +155,26 @@ class Window:
         return {"example_id": self.example_ids, **counts, **self.labels}
 
 
-def _decode_vectors(table: pa.Table) -> FlatExamples:
-    """The vectors of all rows, in their order."""
-    example_offsets, lengths = list_parts(table["segment_lengths"])
+def _taken(
+    stored: pa.Table, vectors: dict[str, list[NDArray[Any]]], position: NDArray[np.int64]
+) -> FlatExamples:
+    """The vectors of examples in their order; ``vectors`` is emptied.
+
+    Args:
+        stored: The other columns of all rows.
+        vectors: The parts of each column of all rows.
+        position: Row of each example. *Shape:* (B,).
+    """
+    example_offsets, lengths = list_parts(stored["segment_lengths"])
     segment_offsets = offsets_of(lengths.to_numpy())
-    names = [name for name in VECTORS if name in table.schema.names]
-    vectors = {name: binary_numbers(table[name], VECTORS[name]) for name in names}
-    if "token_counts" in table.schema.names:
-        vectors["token_ids"] = decode_token_ids(table, vectors["offsets"], segment_offsets)
-    return FlatExamples(**vectors, segment_offsets=segment_offsets, example_offsets=example_offsets)
+
+    def columns() -> Iterator[tuple[str, NDArray[Any]]]:
+        if "token_counts" in stored.schema.names:
+            offsets = np.concatenate(vectors["offsets"])
+            yield "token_ids", decode_token_ids(stored, offsets, segment_offsets)
+        for name in list(vectors):
+            column = np.concatenate(vectors.pop(name))
+            pa.default_memory_pool().release_unused()  # else Arrow keeps what the parts took
+            yield name, column.reshape(-1, 2) if name == "offsets" else column
+
+    return FlatExamples.taken(columns(), segment_offsets, example_offsets, position)

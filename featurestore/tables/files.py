@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featurestore.tables.snapshot import DataFile
 
 _FOOTER_BYTES: Final = 64 << 20
-"""Bytes of footers, as they lie in the files, kept in memory; there they take about six times."""
+"""Bytes of footers, as they lie in the files, kept in memory; there they take about ten times."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class FileReader:
         keep_open: Files that stay open for the next read; opening one costs more than a row.
         schema: Columns that read as null from files written before there were such columns.
         lease: Keeps the files; who reads for long calls `renew_lease` now and then.
+        footer_bytes: Bytes of footers to remember, as they lie in the files.
     """
 
     def __init__(
@@ -84,8 +85,10 @@ class FileReader:
         keep_open: int = 0,
         schema: pa.Schema | None = None,
         lease: Lease | None = None,
+        footer_bytes: int = _FOOTER_BYTES,
     ) -> None:
         self.location = location
+        self._most_footer_bytes = footer_bytes
         self._lease = lease
         self._schema = schema or pa.schema([])
         self._keep_open = keep_open
@@ -95,7 +98,8 @@ class FileReader:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[FileReader], tuple[Any, ...]]:
-        return FileReader, (self.location, self._keep_open, self._schema, self._lease)
+        kept = (self._keep_open, self._schema, self._lease, self._most_footer_bytes)
+        return FileReader, (self.location, *kept)
 
     def renew_lease(self) -> None:
         """Keep a vacuum from deleting the files, for the next hours."""
@@ -224,7 +228,7 @@ class FileReader:
                 self._drop_footer(path)
                 self._footers[path] = file.metadata
                 self._footer_bytes += file.metadata.serialized_size
-                while self._footer_bytes > _FOOTER_BYTES:
+                while self._footer_bytes > self._most_footer_bytes:
                     self._drop_footer(next(iter(self._footers)))
         return file
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from featurestore.records import ParseRecord, Transaction
 from featurestore.tables.buffer import WriteBuffer
 from featurestore.tables.cache import RecordCache
+from featurestore.tables.encode.columns import list_parts
 from featurestore.tables.encode.packed import pack_record, unpack_record
 from featurestore.tables.encode.parses import (
     check_record,
@@ -35,6 +36,10 @@ ROW_GROUP = 128
 
 OPEN_FILES: Final = 32
 """Files that stay open between two looks for a key."""
+
+BULK_FOOTERS: Final = 4 << 20
+"""Bytes of footers that are remembered where many parses are read together, file by file: reading
+one again costs a few milliseconds, and what 30 files of 100,000 parses have takes 450 MB."""
 
 _PACKED: Final = ("record",)
 
@@ -64,6 +69,7 @@ class ParseTable:
     ) -> None:
         self.table = root.table(PARSES, "parses")
         self._reader = FileReader(self.table.location, keep_open=OPEN_FILES)
+        self._bulk = FileReader(self.table.location, footer_bytes=BULK_FOOTERS)
         self._lookup = KeyLookup(
             self.table,
             self._reader,
@@ -93,6 +99,15 @@ class ParseTable:
         others = [key for key in dict.fromkeys(keys) if key not in found]
         found.update(self._present(lambda: self._read_many(others, self._packed_rows)))
         return {key: found[key] for key in keys if key in found}
+
+    def word_counts(self, keys: Sequence[str]) -> dict[str, int]:
+        """How many words the stored parses among ``keys`` have, of all their sentences."""
+        found = {
+            key: record.parse.word_count for key, record in self._buffer.get_many(keys).items()
+        }
+        others = [key for key in dict.fromkeys(keys) if key not in found]
+        found.update(self._present(lambda: self._read_many(others, self._word_counts)))
+        return found
 
     def get_many_cached(self, keys: Sequence[str]) -> dict[str, ParseRecord] | None:
         """As `get_many`, from memory alone: ``None`` if the disk would have to be looked at.
@@ -335,5 +350,10 @@ class ParseTable:
         return unpack_parses(keys, self._reader.rows(path, rows, _PACKED)["record"])
 
     def _packed_rows(self, path: str, _keys: Sequence[str], rows: NDArray[np.int32]) -> list[bytes]:
-        found: list[bytes] = self._reader.rows(path, rows, _PACKED)["record"].to_pylist()
+        found: list[bytes] = self._bulk.rows(path, rows, _PACKED)["record"].to_pylist()
         return found
+
+    def _word_counts(self, path: str, _keys: Sequence[str], rows: NDArray[np.int32]) -> list[int]:
+        heads, _ = list_parts(self._bulk.rows(path, rows, ["head"])["head"])
+        counts: list[int] = np.diff(heads).tolist()
+        return counts

@@ -161,13 +161,26 @@ class FlatExamples:
             segments: Numbers of the segments of all new examples, end to end.
             counts: How many of them each new example has.
         """
-        starts, ends = self.segment_offsets[segments], self.segment_offsets[segments + 1]
-        columns = self.columns.items()
-        return FlatExamples(
-            **{name: take_runs(column, starts, ends) for name, column in columns},
-            segment_offsets=offsets_of(ends - starts),
-            example_offsets=offsets_of(counts),
-        )
+        return _picked(self.columns.items(), self.segment_offsets, segments, counts)
+
+    @classmethod
+    def taken(
+        cls,
+        columns: Iterable[tuple[str, NDArray[Any]]],
+        segment_offsets: NDArray[np.int64],
+        example_offsets: NDArray[np.int64],
+        rows: ArrayLike,
+    ) -> FlatExamples:
+        """As `take` of the examples with these columns, of which one at a time is held twice.
+
+        Args:
+            columns: Names and columns, taken one by one.
+            segment_offsets: As the attribute.
+            example_offsets: As the attribute.
+            rows: Numbers of the examples, in the order wanted.
+        """
+        segments, counts = spread(example_offsets, np.asarray(rows, np.int64))
+        return _picked(columns, segment_offsets, segments, counts)
 
     def slice(self, start: int, end: int) -> FlatExamples:
         """Consecutive examples, as views."""
@@ -207,6 +220,22 @@ def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:
     lengths = {name: len(getattr(item, name)) for name in names}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of a {kind} differ in length: {lengths}")
+
+
+def _picked(
+    columns: Iterable[tuple[str, NDArray[Any]]],
+    segment_offsets: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    counts: ArrayLike,
+) -> FlatExamples:
+    starts, ends = segment_offsets[segments], segment_offsets[segments + 1]
+    picked = {}
+    for name, column in columns:
+        picked[name] = take_runs(column, starts, ends)
+        del column  # before the next one is made
+    return FlatExamples(
+        **picked, segment_offsets=offsets_of(ends - starts), example_offsets=offsets_of(counts)
+    )
 
 
 def take_runs(

@@ -19,8 +19,10 @@ from syntax.matrices.tree import (
     ancestor_mask,
     batch_matrices,
     tree_depth,
+    tree_depths,
     tree_distance,
     tree_matrices,
+    tree_squares,
 )
 
 __all__ = [
@@ -53,7 +55,9 @@ __all__ = [
     "sla_mask",
     "subtrees",
     "tree_depth",
+    "tree_depths",
     "tree_distance",
     "tree_matrices",
+    "tree_squares",
     "windowed_distance",
 ]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syntax.errors import InputError
 from syntax.matrices.buffers import MatrixBuffers
-from syntax.matrices.forest import COMPILED, Forest, build_forest, write_matrices
+from syntax.matrices.forest import (
+    COMPILED,
+    UNREACHABLE8,
+    UNREACHABLE16,
+    Forest,
+    build_forest,
+    write_matrices,
+)
 from syntax.matrices.heads import IntArray, Name, as_heads, order_heads
-from syntax.matrices.offsets import Offsets, as_offsets, round_up, sizes
+from syntax.matrices.offsets import Offsets, as_offsets, offsets_of, round_up, sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,68 @@ def batch_matrices(
     return TreeMatrices(
         **write_matrices(forest, width, COMPILED, MatrixBuffers() if out is None else out)
     )
+
+
+def tree_depths(heads: ArrayLike, offsets: ArrayLike) -> NDArray[Any]:
+    """`tree_depth` of T trees, end to end as the heads are, in one compiled pass.
+
+    Arguments as in `batch_matrices`. *Shape:* (N,).
+    """
+    values = as_heads(heads)
+    forest = _forest(values, as_offsets(offsets, len(values)), None, lambda _: "the tree")
+    return forest.depth.astype(forest.dtype)
+
+
+def tree_squares(
+    heads: ArrayLike, offsets: ArrayLike, wanted: Literal["distance", "ancestor"]
+) -> NDArray[Any]:
+    """`tree_distance` or `ancestor_mask` of T trees, row by row and end to end.
+
+    Trees of like size share a compiled pass, so that little is padded. Arguments as in
+    `batch_matrices`.
+
+    Returns:
+        A square for each tree. *Shape:* (sum of the squared sizes,), uint16, with `UNREACHABLE16`
+        between trees; or bool.
+    """
+    values = as_heads(heads)
+    bounds = as_offsets(offsets, len(values))
+    lengths = sizes(bounds)
+    starts = offsets_of(lengths**2)
+    cells = np.empty(starts[-1], np.bool_ if wanted == "ancestor" else np.uint16)
+    buffers = MatrixBuffers()
+    for group in _alike(lengths):
+        own = np.concatenate([values[bounds[tree] : bounds[tree + 1]] for tree in group])
+        forest = _forest(own, offsets_of(lengths[group]), None, lambda _: "the tree")
+        width = int(lengths[group[-1]])
+        squares = write_matrices(forest, width, (wanted,), buffers)[wanted]
+        if squares.dtype == np.uint8:
+            squares = np.where(squares == UNREACHABLE8, UNREACHABLE16, squares.astype(np.uint16))
+        for tree, square in zip(group, squares, strict=True):
+            size = lengths[tree]
+            cells[starts[tree] : starts[tree + 1]] = square[:size, :size].ravel()
+    return cells
+
+
+_GROUP: Final = 64
+"""Trees laid out in one pass."""
+
+_GROUP_CELLS: Final = 1_000_000
+"""Cells of one pass, at most, unless a single tree has more."""
+
+
+def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Trees in groups of like size, the smallest first, the largest of each group last."""
+    order = np.argsort(lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        end = start + 1
+        for size in lengths[order[end : start + _GROUP]].tolist():
+            if (end - start + 1) * size**2 > _GROUP_CELLS:
+                break
+            end += 1
+        yield order[start:end]
+        start = end
 
 
 def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from featurestore import ParseRecord
-from featurestore.tables.encode.packed import pack_record, packed_word_count, unpack_record
+from featurestore.tables.encode.packed import pack_record, unpack_record
 from featurestore.tables.encode.parses import decode_parses, encode_parses
 from syntax import Parse
 from syntax.errors import StoreFormatError
@@ -49,20 +49,6 @@ def words(*forms: str, **columns: list) -> Parse:
 
 def recorded(parse: Parse) -> ParseRecord:
     return ParseRecord(KEY, "tr", "f" * 32, "raw", parse)
-
-
-@given(any_records)
-def test_the_words_of_a_record_are_counted_without_unpacking_it(some) -> None:
-    for record in some:
-        assert packed_word_count(record.key, pack_record(record)) == record.parse.word_count
-
-
-def test_no_words_are_counted_in_damaged_or_newer_bytes() -> None:
-    packed = pack_record(recorded(words("so")))
-    with pytest.raises(StoreFormatError, match="damaged"):
-        packed_word_count(KEY, packed[:5])
-    with pytest.raises(StoreFormatError, match="encoding 2"):
-        packed_word_count(KEY, b"\x02" + packed[1:])
 
 
 @given(any_records)

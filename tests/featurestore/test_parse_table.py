@@ -35,6 +35,8 @@ def test_packed_records_come_from_table_and_buffer(tmp_path, records) -> None:
         assert list(found) == [records[at].key for at in (3, 0, 2)]
         assert [unpack_record(*one) for one in found.items()] == [records[at] for at in (3, 0, 2)]
         assert store.parses.get_packed([]) == {}
+        counts = {records[at].key: records[at].parse.word_count for at in (0, 2, 3)}
+        assert store.parses.word_counts(asked) == counts
 
 
 def test_unknown_keys_are_left_out(store, records) -> None:

@@ -482,3 +482,23 @@ def test_a_query_reads_only_the_tables_that_it_names(filled, records, caplog) ->
         with pytest.raises(duckdb.Error):
             store.sql("from exmples")  # all views, for a suggestion
         assert "left out" in caplog.text
+
+
+@pytest.mark.parametrize("query", ["select count(*) from {}", "SELECT count() AS n FROM {} AS t;"])
+@pytest.mark.parametrize("view", ["parses", "examples", "drops"])
+def test_rows_are_counted_from_the_logs(filled, records, handle, rows, view, query) -> None:
+    filled.parses.append(records[:9])
+    drop = Drop("pairs", "t", "dev", "en", "job", "id", "0" * 32, "label", "it says why")
+    filled.drops.append([drop])
+    expected = len(filled.sql(f"from {view}"))
+    for path in Path(filled.uri).rglob("*.parquet"):
+        if view in str(path):
+            path.rename(f"{path}.away")  # no file is read
+    assert filled.sql(query.format(view)).fetchall() == [(expected,)]
+    for path in Path(filled.uri).rglob("*.away"):
+        path.rename(str(path).removesuffix(".away"))
+    filled.parses.append(records[:9])
+    filled.features.append(handle, rows[:3])
+    assert filled.sql(query.format(view)).fetchall() == [(expected,)]  # repeated rows count once
+    (relation,) = [filled.sql("select count(*) as n from parses where key < 'zz'")]
+    assert (relation.columns, relation.fetchall()) == (["n"], [(9,)])

@@ -4,6 +4,7 @@ import json
 import os
 from base64 import b64decode
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.encode.packed import pack_record
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.states import STATES, states_tables
+from syntax.errors import SpecError
 
 from .conftest import PARSER, TOKENIZER
 
@@ -271,11 +273,19 @@ def test_sql_prints_rows(filled, run) -> None:
     assert "train" in run("sql", query, "--store", filled.uri).output
 
 
-def test_sql_errors_print_no_trace(filled, run) -> None:
+def test_sql_errors_are_those_of_the_query(filled, run) -> None:
     done = run("sql", "select nothing from examples", "--store", filled.uri)
-    assert done.exit_code == 2
-    assert "nothing" in done.output
-    assert "Traceback" not in done.output
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SpecError)
+    assert '"nothing" not found' in str(done.exception)
+
+
+def test_sql_prints_times_with_a_zone(filled, run) -> None:
+    query = "select now() as n, [now()] as n, {'at': now()} as s, 1 as x"
+    done = run("sql", query, "--store", filled.uri, "--json")
+    (row,) = json.loads(done.output)
+    assert (row["n_1"], row["s"], row["x"]) == ([row["n"]], {"at": row["n"]}, 1)
+    assert datetime.fromisoformat(row["n"]).tzinfo is not None
 
 
 @pytest.mark.parametrize("text", ["[/foo]", "see [NP the cat]", ":smile: [bold]"])
@@ -295,8 +305,8 @@ def test_sql_gives_every_column_and_no_number_that_json_lacks(filled, run) -> No
 @pytest.mark.parametrize("query", ["", " -- all of it"])
 def test_sql_refuses_an_empty_query(filled, run, query) -> None:
     done = run("sql", query, "--store", filled.uri)
-    assert done.exit_code == 2
-    assert "a query is one SELECT" in done.output
+    assert done.exit_code == 1
+    assert "a query is one SELECT" in str(done.exception)
 
 
 def test_sql_prints_matrices_as_lists_and_bytes_as_base64(filled, run) -> None:

@@ -94,6 +94,9 @@ async def test_sql_over_http(client: httpx.AsyncClient, app: FastAPI) -> None:
     assert [column["name"] for column in answer["columns"]] == ["form", "head"]
     assert answer["rows"] == [["Nobody", 2], ["came", 0]]
     assert answer["truncated"]
+    now = (await client.post("/sql", json={"query": "select now() as n"})).json()
+    assert now["columns"] == [{"name": "n", "type": "TIMESTAMP WITH TIME ZONE"}]
+    assert now["rows"][0][0].startswith("20")
 
 
 @asyncio_module

@@ -166,22 +166,6 @@ def unpack_record(key: str, packed: bytes) -> ParseRecord:
         raise _damaged(key, error) from error
 
 
-def packed_word_count(key: str, packed: bytes) -> int:
-    """Words of a record, of which nothing else is unpacked.
-
-    Args:
-        key: Its key.
-        packed: What `pack_record` gave.
-
-    Raises:
-        StoreFormatError: The bytes are of a newer encoding, or damaged.
-    """
-    try:
-        return _head(key, packed)[2]
-    except struct.error as error:
-        raise _damaged(key, error) from error
-
-
 def _damaged(key: str, error: Exception) -> StoreFormatError:
     return StoreFormatError(f"the packed record of parse {key} is damaged: {error}")
 

@@ -8,15 +8,15 @@ tree that would have to be cut is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clients.client.staging import Sent
 from syntax.errors import SpecError, TextTooLongError
 from syntax.examples import TOKEN_MODES, DatasetSpec, Example, Rejection, Segment
+from syntax.strict_json import parse_json
 from syntax.trees.conllu import parse_conllu
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def piece_counter(folder: Path) -> Tokenizer:
             backend = Tokenizer.from_file(str(path))
         else:
             said = folder / "tokenizer_config.json"
-            config = json.loads(said.read_text("utf-8")) if said.is_file() else {}
+            config: Any = parse_json(said.read_text("utf-8")) if said.is_file() else {}
             backend = BertWordPieceTokenizer(
                 vocab=str(vocabulary),
                 lowercase=config.get("do_lower_case", True),

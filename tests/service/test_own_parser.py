@@ -133,7 +133,9 @@ def test_more_words_than_positions_are_too_long_or_cut(own_english: Parser) -> N
     assert caught.value.detail == {"words": 127, "limit": 126}
     assert "choose a parser that reads longer ones" in str(caught.value)
     with pytest.raises(SentenceTooLongError, match="raise max_words_per_sentence, or ask"):
-        own_english.parse(ParseInput("pretokenized", tokens=tokens), Limits(100))
+        own_english.parse(
+            ParseInput("pretokenized", tokens=tokens), Limits(max_words_per_sentence=100)
+        )
     parts = own_english.parse(ParseInput("pretokenized", None, tokens, "split"), Limits())
     assert parts.sentence_first_word == [0, 126]
     whole = own_english.parse(ParseInput("pretokenized", tokens=tokens[:126]), Limits())

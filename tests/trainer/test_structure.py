@@ -109,7 +109,7 @@ class WideEncoder(Encoder):
 def objective_of(name):
     """A new objective over the last states: from states and a batch to a loss."""
     entry = OBJECTIVES[name]
-    built = resolve_name(entry.module)(entry.options(), CONFIG, WideEncoder(CONFIG))
+    built = resolve_name(entry.module)(entry.options(), CONFIG, WideEncoder(CONFIG)).eval()
 
     def objective(states, batch):
         return built(SyntaxEncoding(states, attention_rows=rows_of(states, batch)), batch)

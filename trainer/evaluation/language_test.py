@@ -266,4 +266,5 @@ def _classifier(options: LanguageTestOptions, width: int, languages: int) -> nn.
 @torch.no_grad()
 def right_words(classifier: nn.Module, words: Words, device: torch.device) -> Tensor:
     """The words whose language is told. bool, (N,)."""
-    return classifier(words.states.to(device)).argmax(-1).cpu() == words.languages
+    found_N: Tensor = classifier(words.states.to(device)).argmax(-1).cpu()
+    return found_N == words.languages

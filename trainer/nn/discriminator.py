@@ -98,4 +98,5 @@ class StrongDiscriminator(Discriminator):
             hidden_BHW = torch.relu(first(positive_BHW * real_B1W))
             kept_BHW = positive_BHW if is_released(self.residual) else x_BHW
             x_BHW = kept_BHW + _PART * second(hidden_BHW * real_B1W)
-        return x_BHW.transpose(1, 2)
+        read_BWH: Tensor = x_BHW.transpose(1, 2)
+        return read_BWH

@@ -89,12 +89,13 @@ class LanguageAdversary(nn.Module):
         assert encoding.last_hidden_state is not None
         states_BWD, real_BW = self._read(encoding.last_hidden_state, batch.extra(READ))
         language = self.languages.index(batch.stream)
-        own = self.discriminator_loss(*self.discriminator(states_BWD.detach(), real_BW), language)
+        scores_BWC, counted_BW = self.discriminator(states_BWD.detach(), real_BW)
+        own = self.discriminator_loss(scores_BWC, counted_BW, language)
         if not torch.is_grad_enabled():
             return own
         fixed = {name: of.detach() for name, of in self.discriminator.named_parameters()}
-        scored = functional_call(self.discriminator, fixed, (states_BWD, real_BW))
-        further = self.encoder_loss(*scored, language)
+        scores_BWC, counted_BW = functional_call(self.discriminator, fixed, (states_BWD, real_BW))
+        further = self.encoder_loss(scores_BWC, counted_BW, language)
         return own + self.options.strength * (further - further.detach())
 
     def discriminator_loss(self, scores_BWC: Tensor, real_BW: Tensor, language: int) -> Tensor:

@@ -94,8 +94,9 @@ def _run(
     plain = parser()
     training = replace(plain.training, batch_size=40, delay_batch_size=80, epochs=20, delay=5)
     variant: Variant = "as_released" if as_released else "as_published"
-    switches = {"residual": variant, "gan_loss": variant, "positions": variant}
-    adversary = AdversaryOptions(method=method, **switches)
+    adversary = AdversaryOptions(
+        method=method, residual=variant, gan_loss=variant, positions=variant
+    )
     return adversarial(replace(plain, name=name, training=training), ("de",), adversary)
 
 

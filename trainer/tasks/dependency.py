@@ -155,22 +155,24 @@ class DependencyHead(Head):
     def _decoded(
         self, states_BWD: Tensor, arcs_BWH: Tensor, sentences_BW: Tensor
     ) -> dict[str, Tensor]:
-        options, device = self.options, arcs_BWH.device
         heads_BW = arcs_BWH.argmax(-1)
-        if options.decoding == "mst":
+        if self.options.decoding == "mst":
             scores_BWH = arcs_BWH
-            if is_released(options.mst_space):
+            if is_released(self.options.mst_space):
                 scores_BWH = self.parser.probabilities(states_BWD, arcs_BWH)
             rows = zip(scores_BWH.cpu().numpy(), sentences_BW.cpu().numpy(), strict=True)
-            found = [sentence_heads(*row, options.single_root) for row in rows]
-            heads_BW = torch.from_numpy(np.stack(found)).long().to(device)
+            found = [sentence_heads(*row, self.options.single_root) for row in rows]
+            heads_BW = torch.from_numpy(np.stack(found)).long().to(arcs_BWH.device)
+        return {"heads": heads_BW, "relations": self._relations(states_BWD, heads_BW)}
+
+    def _relations(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
+        """The best relation of each word, as a served parser gives it (`service.parsers.own`)."""
         scores_BWR = self.parser.relate(states_BWD, heads_BW)
-        relations_BW = scores_BWR.argmax(-1)
-        if options.decoding == "mst" and options.single_root:
-            known, at_root = are_root(options.parser.relations), (heads_BW == 0).cpu().numpy()
-            best = best_relations(scores_BWR.float().cpu().numpy(), at_root, known)
-            relations_BW = torch.from_numpy(best).to(device)
-        return {"heads": heads_BW, "relations": relations_BW}
+        if self.options.decoding == "greedy" or not self.options.single_root:
+            return scores_BWR.argmax(-1)
+        known, at_root = are_root(self.options.parser.relations), (heads_BW == 0).cpu().numpy()
+        best = best_relations(scores_BWR.float().cpu().numpy(), at_root, known)
+        return torch.from_numpy(best).to(heads_BW.device)
 
 
 def _mean_loss(scores_BWC: Tensor, gold_BW: Tensor) -> Tensor:

@@ -354,6 +354,9 @@ class StructuralProbeOptions(TaskOptions):
 class DependencyOptions(TaskOptions):
     """A biaffine parser over any encoder.
 
+    With ``single_root`` trees are as Universal Dependencies want them: the one word that hangs from
+    ROOT, and no other, has the relation ``root``.
+
     Attributes:
         parser: Its parts and sizes; settings such as ``task.parser.arc=100``.
         trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``, those of parsers
@@ -361,8 +364,7 @@ class DependencyOptions(TaskOptions):
         upos: Whether it also gives universal tags, from the same states of words.
         decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
             which may make cycles and several roots.
-        single_root: Whether trees are made as Universal Dependencies want them: exactly one word
-            hangs from ROOT, and it alone has the relation ``root``.
+        single_root: Whether exactly one word of a sentence hangs from ROOT, where trees are made.
         mst_space: A switch.
         metric: What models are selected on.
     """

@@ -128,8 +128,9 @@ class StackParserHead(UniversalParserHead):
         heads_BW, relations_BW = (torch.zeros_like(real_BW, dtype=torch.int64) for _ in range(2))
         for row, count in enumerate(real_BW.sum(1).tolist()):
             own = (states_BHD[row, : count + 1], summary_BD[row])
-            how = (self.beam, self.options.ordered, self.options.search)
-            heads, relations = self.parser.parse(*own, *how)
+            heads, relations = self.parser.parse(
+                *own, self.beam, self.options.ordered, self.options.search
+            )
             heads_BW[row, :count] = heads_BW.new_tensor(heads)
             relations_BW[row, :count] = relations_BW.new_tensor(relations)
         return HeadOutput({"heads": heads_BW, "relations": relations_BW}, loss)

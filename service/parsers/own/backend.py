@@ -144,7 +144,7 @@ def own_version() -> str:
         version("torch")
     except PackageNotFoundError:
         raise missing_extra("models of Parsebank's own need torch", "train") from None
-    return "1"
+    return "2"
 
 
 OWN: Final = Backend(

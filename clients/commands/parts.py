@@ -56,7 +56,7 @@ def _check_shared(reader: Benchmark, path: Path | None, wanted: list[tuple[str, 
         first, second, *_ = langs
         raise SpecError(
             f"{path} does not say in which language it is, so that each of its texts would be "
-            f"parsed in {' and in '.join(langs)}; name one. Where columns of a table differ in "
+            f"taken for {' and for '.join(langs)}; name one. Where columns of a table differ in "
             f"language, backfill those of {first} with `lang={first}`, then those of {second} with "
             f"`lang={second}`, under the same names of fields, and cross the two"
         )

@@ -204,7 +204,7 @@ def test_a_file_that_names_no_language_is_not_parsed_in_several(parsebank, tmp_p
     place = ("backfill", "table", "--path", path, "--split", "dev", "--lang", "en,fr")
     refused = parsebank(*place, "--columns", "premise=en", "--columns", "hypothesis=fr")
     assert refused.exit_code == 1
-    assert "each of its texts would be parsed in en and in fr; name one" in refused.stderr
+    assert "each of its texts would be taken for en and for fr; name one" in refused.stderr
     assert "--lang fr" in refused.stderr
 
 

@@ -255,9 +255,13 @@ class ParseTable:
         """
         self.table.before_write()
         self.contains(["0" * 32])
-        failure = self._buffer.failure
-        if failure is not None:
-            raise StoreError(f"parses cannot be committed: {failure}")
+        if self.failure is not None:
+            raise StoreError(f"parses cannot be committed: {self.failure}")
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last group commit failed; ``None`` as soon as one has succeeded again."""
+        return self._buffer.failure
 
     def flush(self) -> None:
         """Commit everything that is buffered.

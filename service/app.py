@@ -37,7 +37,7 @@ from service.routes import (
     parses,
     sql,
 )
-from service.routes.answers import error_answers
+from service.routes.answers import NOT_KEPT, error_answers
 from service.security.describe import describe_security
 from service.security.middleware import Authenticator, AuthMiddleware
 from service.security.origins import OriginCheck
@@ -116,6 +116,6 @@ def _cross_origin(origins: list[str]) -> dict[str, Any]:
         "allow_origins": origins,
         "allow_methods": ["GET", "POST", "DELETE"],
         "allow_headers": ["*"],
-        "expose_headers": ["ETag", "Retry-After", "X-Request-ID", *RATE_HEADERS],
+        "expose_headers": ["ETag", "Retry-After", "X-Request-ID", NOT_KEPT, *RATE_HEADERS],
         "max_age": 600,
     }

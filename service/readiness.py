@@ -117,13 +117,18 @@ async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
 
 
 async def _store(services: Services) -> str:
-    await asyncio.to_thread(services.store.parses.check)
+    parses = services.store.parses
+    if services.settings.read_only:
+        await asyncio.to_thread(parses.contains, ["0" * 32])
+        return f"{services.store.uri}, read-only"
+    await asyncio.to_thread(parses.check)
     return services.store.uri
 
 
 async def _disk(services: Services) -> str:
     settings = services.settings
-    folders = [settings.state_dir, *([Path(settings.store)] if settings.is_local_store else [])]
+    keeps = settings.is_local_store and not settings.read_only
+    folders = [settings.state_dir, *([Path(settings.store)] if keeps else [])]
     free = await asyncio.to_thread(lambda: min(map(_writable_bytes, folders)))
     return f"{free // 1_000_000} MB free"
 

@@ -299,6 +299,7 @@ class InfoAnswer(BaseModel):
     role: Literal["read", "parse", "admin"] = Field(
         description="What the caller may do: the role of the key, or `admin` where none is needed."
     )
+    read_only: bool = Field(description="Whether it keeps nothing: no parse, no row, no job.")
     lang: str
     parser: str | None = Field(description="Parser of the default language.")
     tokenizer: str

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import errno
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Final
 
 import structlog
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
+from featurestore.tables.root import MARKER
 from service.drawings import Drawings
 from service.jobs.manager import JobManager
 from service.pipeline.adhoc import AdhocDataset
@@ -22,7 +26,7 @@ from service.settings import Settings
 from service.sql import SqlProcesses
 from service.timing import Stages
 from service.workers.pools import WorkerPools
-from syntax.errors import StoreError
+from syntax.errors import ForbiddenError, StoreError
 
 FOLLOW_SECONDS: Final = 2.0
 """Seconds between two checks for deletions of other processes (or `refresh_seconds`, if longer)."""
@@ -63,11 +67,14 @@ class Services:
 @asynccontextmanager
 async def running_services(settings: Settings) -> AsyncIterator[Services]:
     """Open the store, start the jobs; parsers start when they are first needed."""
-    with open_store(
-        settings.store,
-        buffer_seconds=settings.commit_seconds,
-        refresh_seconds=settings.refresh_seconds,
-    ) as store:
+    with (
+        settings_in_force(settings) as settings,
+        open_store(
+            settings.store,
+            buffer_seconds=settings.commit_seconds,
+            refresh_seconds=settings.refresh_seconds,
+        ) as store,
+    ):
         stages = Stages()
         pools = WorkerPools(settings, stages)
         adhoc = AdhocDataset(store, settings.commit_seconds)
@@ -101,6 +108,53 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
                 stack.push_async_callback(asyncio.to_thread, adhoc.close)
                 stack.push_async_callback(jobs.stop)
                 await pools.drain(settings.shutdown_seconds)
+
+
+@contextmanager
+def settings_in_force(settings: Settings) -> Iterator[Settings]:
+    """The settings as a read-only service follows them, if it is one; it says so once.
+
+    It has no jobs, and its job tables lie in a folder that goes with it.
+    """
+    if settings.read_only:
+        _log.info("read-only: parses are answered and not kept", store=settings.store)
+    elif not _may_write(settings):
+        _log.warning(
+            "the store cannot be written: the service is read-only, and keeps nothing. Let its "
+            "user write there, or say read_only (PARSEBANK_READ_ONLY=true)",
+            store=settings.store,
+        )
+    else:
+        yield settings
+        return
+    with tempfile.TemporaryDirectory(prefix="parsebank-") as folder:
+        forced = {"read_only": True, "state_dir": Path(folder), "jobs_url": None}
+        yield settings.model_copy(update={**forced, "job_workers": 0, "engine": "local"})
+
+
+def _may_write(settings: Settings) -> bool:
+    """False if the store is a folder that can only be read; what is no store yet has to fail."""
+    folder = Path(settings.store)
+    if not settings.is_local_store or not (folder / MARKER).exists():
+        return True
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError as error:
+        return error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def check_keeps(services: Services) -> None:
+    """Check that the service may keep and delete things.
+
+    Raises:
+        ForbiddenError: It is read-only.
+    """
+    if services.settings.read_only:
+        raise ForbiddenError(
+            "this service is read-only: it keeps and deletes nothing, and has no jobs; use one "
+            "that may write to the store"
+        )
 
 
 async def _follow_deletions(

@@ -43,6 +43,12 @@ class Settings(BaseSettings):
         "`jobs_url` it may be shared, and several replicas must share it. Default: `state` inside "
         "a local store.",
     )
+    read_only: bool = Field(
+        default=False,
+        description="Answer, parse and query, and keep nothing: no parse, no row, no job. Also "
+        "without it a service is read-only, and warns of it at its start, where it may not write "
+        "to the folder of an existing store.",
+    )
     commit_seconds: float = Field(
         default=1.0,
         gt=0,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack
@@ -38,6 +39,12 @@ from syntax.strict_json import parse_json
 T = TypeVar("T")
 
 MatrixName = Literal["distance", "depth", "ancestor"]
+
+_NOT_KEPT: Final = {
+    "read-only": "the service is read-only: new parses are answered, and not kept",
+    "store-failing": "the service cannot write to its store now: new parses wait in its memory, "
+    "and are lost if it ends; its log says why",
+}
 
 URL: Final = "http://127.0.0.1:8000"
 """Where `parsebank serve` listens by default."""
@@ -154,6 +161,8 @@ class Call(Generic[T]):
         """
         if status >= 400:
             raise answered_error(status, headers, content)
+        if reason := headers.get("x-not-kept"):
+            warnings.warn(_NOT_KEPT.get(reason, _NOT_KEPT["store-failing"]), stacklevel=4)
         return self.decode(content)
 
 

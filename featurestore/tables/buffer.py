@@ -206,9 +206,11 @@ class WriteBuffer(Generic[R]):
     def _succeed(self) -> None:
         with self._changed:
             self._leaving = {}
-            self._error = None
+            failed, self._error = self._error is not None, None
             round_ = self._this_round
             self._changed.notify_all()
+        if failed:
+            _LOG.warning("%s are committed again", self._kind)
         round_.set_result(None)
 
     def _fail(self, error: Exception) -> None:
@@ -220,8 +222,11 @@ class WriteBuffer(Generic[R]):
                 self._waiting = {**self._leaving, **self._waiting}
                 self._weight = sum(map(self._weigh, self._waiting.values()))
                 self._not_before = time.monotonic() + _RETRY_SECONDS
+            is_first = self._error is None
             count, self._leaving, self._error = len(self._leaving), {}, error
             round_ = self._this_round
             self._changed.notify_all()
-        _LOG.warning("a group commit of %d %s failed: %s", count, self._kind, error)
+        # It is tried again every second: say it once, and when a commit has succeeded again.
+        tell = _LOG.warning if is_first else _LOG.debug
+        tell("a group commit of %d %s failed: %s", count, self._kind, error)
         round_.set_exception(error)

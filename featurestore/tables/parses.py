@@ -264,9 +264,13 @@ class ParseTable:
             StoreError: It cannot be read, or the last group commit failed.
         """
         self.contains(["0" * 32])
-        failure = self._buffer.failure
-        if failure is not None:
-            raise StoreError(f"parses cannot be committed: {failure}")
+        if self.failure is not None:
+            raise StoreError(f"parses cannot be committed: {self.failure}")
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the last group commit failed; ``None`` as soon as one has succeeded again."""
+        return self._buffer.failure
 
     def flush(self) -> None:
         """Commit everything that is buffered.

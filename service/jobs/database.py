@@ -158,6 +158,10 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+_UNWRITABLE: Final = ("readonly database", "unable to open database file")
+"""What SQLite says of a file or folder that it may only read."""
+
+
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """A transaction that is committed at the end of the block.
@@ -169,10 +173,15 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         with engine.begin() as connection:
             yield connection
     except (DBAPIError, PoolTimeoutError, OSError) as error:
-        place = engine.url.render_as_string(hide_password=True)
+        place, cause = engine.url.render_as_string(hide_password=True), _cause(error)
+        if any(said in cause for said in _UNWRITABLE):
+            raise JobDatabaseError(
+                f"the job database {place} cannot be written ({cause}); let the service's user "
+                "write to its folder, or choose another state_dir (PARSEBANK_STATE_DIR)"
+            ) from error
         raise JobDatabaseError(
-            f"the job database {place} is locked or does not answer ({_cause(error)}); what was "
-            "accepted is safe, try again later"
+            f"the job database {place} is locked or does not answer ({cause}); what was accepted "
+            "is safe, try again later"
         ) from error
 
 

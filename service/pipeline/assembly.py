@@ -164,7 +164,7 @@ class FeatureAssembler:
     ) -> AssemblyAnswer:
         prepared = _prepare(found.values(), tokenizer)
         examples = [_example(texts, found, prepared) for texts in request.examples]
-        if request.parsing.store:
+        if request.parsing.store and not self._settings.read_only:
             self._append(examples, tokenizer, generation)
         return self._assembled(examples, tokenizer, request.spec, request.padded)
 

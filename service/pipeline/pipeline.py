@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from featurestore import FeatureStore, ParseRecord
 from service.logs import note
@@ -29,6 +29,8 @@ from syntax.subwords import POLICIES
 SHORT_TEXTS: Final = 8
 SHORT_CHARACTERS: Final = 1_000
 """Limits of a short request: about 200 words, 1 ms to derive and render."""
+
+NotKept = Literal["read-only", "store-failing"]
 
 T = TypeVar("T")
 Fresh = Mapping[str, Outcome]
@@ -67,6 +69,14 @@ class FeaturePipeline:
         self._stages = Stages() if stages is None else stages
         self._planner = Planner(settings, self.parsers, store)
         self._described: set[str] = set()
+        self._keeps = not settings.read_only
+
+    @property
+    def not_kept(self) -> NotKept | None:
+        """Why new parses are not in the store for good, if so."""
+        if not self._keeps:
+            return "read-only"
+        return "store-failing" if self._store.parses.failure is not None else None
 
     async def run(self, request: FeatureRequest) -> FeatureAnswer:
         """Answer every text with its features or its own error.
@@ -208,7 +218,7 @@ class FeaturePipeline:
             parsed = [plan.item(place, fresh) for place in places]
             items = derive(parsed, plan.tokenizer, plan.request, budget)
         answer = FeatureAnswer(plan.parser, plan.lang, plan.tokenizer, items)
-        if plan.request.store:
+        if plan.request.store and self._keeps:
             self._adhoc.add_answer(answer, plan.generation)
         with self._stages.measure("render"):
             return answer, render(answer)
@@ -219,9 +229,20 @@ class FeaturePipeline:
     def _budget(self, plan: Plan) -> MatrixBudget:
         return MatrixBudget.of(self._settings, plan.request.packed)
 
+    def _new_records(self, plan: Plan, fresh: Fresh) -> list[ParseRecord]:
+        """The new parses of a request as records; none if it, or the service, stores none."""
+        if not (plan.request.store and self._keeps):
+            return []
+        made_by = plan.parser.fingerprint
+        return [
+            ParseRecord(key, plan.lang, made_by, plan.wanted[key].mode, outcome)
+            for key, outcome in fresh.items()
+            if isinstance(outcome, Parse)
+        ]
+
     def _keep(self, plan: Plan, fresh: Fresh) -> None:
         """Put new parses into the store."""
-        records = _new_records(plan, fresh)
+        records = self._new_records(plan, fresh)
         if records:
             with self._stages.measure("store"):
                 self._describe(plan)
@@ -230,7 +251,7 @@ class FeaturePipeline:
 
     def _offer(self, plan: Plan, fresh: Fresh) -> bool:
         """Put new parses into the store without waiting; returns whether that succeeded."""
-        records = _new_records(plan, fresh)
+        records = self._new_records(plan, fresh)
         if not records:
             return True
         if plan.parser.fingerprint not in self._described:
@@ -250,18 +271,6 @@ def _is_short(request: FeatureRequest) -> bool:
     """Whether the work beside parsing takes a fraction of a millisecond, matrices aside."""
     items = request.items
     return len(items) <= SHORT_TEXTS and sum(i.characters for i in items) <= SHORT_CHARACTERS
-
-
-def _new_records(plan: Plan, fresh: Fresh) -> list[ParseRecord]:
-    """The new parses of a request as records; none if it asks not to store."""
-    if not plan.request.store:
-        return []
-    made_by = plan.parser.fingerprint
-    return [
-        ParseRecord(key, plan.lang, made_by, plan.wanted[key].mode, outcome)
-        for key, outcome in fresh.items()
-        if isinstance(outcome, Parse)
-    ]
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:

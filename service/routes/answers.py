@@ -1,9 +1,10 @@
-"""Errors of routes as the OpenAPI document shows them."""
+"""What answers of several routes have in common: errors, and what is said of the store."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from service.pipeline.pipeline import FeaturePipeline
 from service.schemas import ErrorBody
 
 _MEANING: Final = {
@@ -16,6 +17,22 @@ _MEANING: Final = {
     503: "The model, the store or the job database is out of order.",
     504: "Not done within the deadline.",
 }
+
+
+NOT_KEPT: Final = "X-Not-Kept"
+"""Header of an answer whose new parses were to be stored, and are not: ``read-only``, or
+``store-failing`` as long as commits fail. They are tried again, and lost if the service ends."""
+
+
+def kept_headers(pipeline: FeaturePipeline, store: bool) -> dict[str, str]:
+    """The header `NOT_KEPT`, where it is due.
+
+    Args:
+        pipeline: Made the answer.
+        store: Whether it was to store new parses, and had any.
+    """
+    reason = pipeline.not_kept if store else None
+    return {} if reason is None else {NOT_KEPT: reason}
 
 
 def error_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from service.pipeline.assembled import AssemblyAnswer
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.features import features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
-from service.routes.answers import error_answers
+from service.routes.answers import error_answers, kept_headers
 from service.routes.disconnect import while_connected
 from service.routes.feature_schemas import FeatureFormat as Format
 from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
@@ -73,7 +73,8 @@ async def features(
     shape = _shape(accept, format)
     async with while_connected(request):
         answer = await services.assembler.run(body.to_assembly(services.settings.max_items))
-        return await asyncio.to_thread(_render, answer, shape)
+        headers = kept_headers(services.pipeline, body.store)
+        return await asyncio.to_thread(_render, answer, shape, headers)
 
 
 @router.get("/features/{key}", response_model=None, responses=_GOT)

@@ -36,6 +36,7 @@ async def info(request: Request, services: UsesServices) -> InfoAnswer:
     return InfoAnswer(
         version=version("parsebank"),
         role=request.scope.get(ROLE_IN_SCOPE, "admin"),
+        read_only=settings.read_only,
         lang=settings.lang,
         parser=_default_parser(settings),
         tokenizer=settings.tokenizer,

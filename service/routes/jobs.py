@@ -13,7 +13,7 @@ from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name,
 from service.routes.answers import error_answers
 from service.routes.forecast import ForecastAnswer
 from service.schemas import ErrorBody
-from service.services import UsesServices
+from service.services import UsesServices, check_keeps
 from service.stopping import until
 
 router = APIRouter(tags=["jobs"], responses=error_answers(404, 409, 503))
@@ -85,6 +85,8 @@ async def backfill(
     The answer comes when the upload is durable; a line that breaks the format refuses all of it.
     With `dry_run` it is 200 and a forecast: every line is read, and a sample is parsed.
     """
+    if not dry_run:
+        check_keeps(services)
     try:
         if dry_run:
             response.status_code = status.HTTP_200_OK

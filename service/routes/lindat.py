@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from service.errors import error_headers, named_error, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
+from service.routes.answers import kept_headers
 from service.routes.disconnect import while_connected
 from service.services import Services, UsesServices
 from syntax.errors import ParsebankError, RequestEntityTooLargeError
@@ -162,7 +163,8 @@ async def _process(request: Request, services: Services, keep: bool) -> Response
     asked = await asyncio.to_thread(read_request, fields)
     async with while_connected(request):
         answer = await process(services.pipeline, services.settings, asked, keep)
-        return await asyncio.to_thread(_response, answer)
+        headers = kept_headers(services.pipeline, keep)
+        return await asyncio.to_thread(_response, answer, headers)
 
 
 def _check_short(data: str) -> None:
@@ -174,9 +176,9 @@ def _check_short(data: str) -> None:
         )
 
 
-def _response(answer: LindatAnswer) -> Response:
+def _response(answer: LindatAnswer, kept: dict[str, str]) -> Response:
     content = json.dumps(answer.envelope, ensure_ascii=False, indent=1).encode()
-    headers = {"X-Billing-Input-NFC-Len": str(answer.characters)}
+    headers = {"X-Billing-Input-NFC-Len": str(answer.characters), **kept}
     return Response(content, headers=headers, media_type="application/json")
 
 

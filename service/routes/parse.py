@@ -15,7 +15,7 @@ from service.render.etag import CACHE_CONTROL
 from service.render.ndjson import stream_ndjson
 from service.render.negotiate import FORMATS, MEDIA_TYPES, content_type, named_format, negotiate
 from service.render.streaming import ClosingStream
-from service.routes.answers import error_answers
+from service.routes.answers import error_answers, kept_headers
 from service.routes.disconnect import while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import services_of
@@ -90,6 +90,7 @@ async def parse(request: Request, body: ParseRequest) -> Response:
         wanted = replace(wanted, packed=True)
     async with while_connected(request):
         plan = await services.pipeline.plan(wanted)
+        headers |= kept_headers(services.pipeline, plan.request.store and bool(plan.missing))
         if shape == "ndjson" and plan.missing:
             lines = stream_ndjson(services.pipeline, plan)
             # Until the first lines are there, a failure has a status of its own.

@@ -14,7 +14,7 @@ from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.negotiate import MEDIA_TYPES, Format, content_type, negotiate
 from service.routes.answers import error_answers
 from service.schemas import ErrorBody, ParseAnswer
-from service.services import Services, UsesServices
+from service.services import Services, UsesServices, check_keeps
 from service.stored import StoredParses
 
 router = APIRouter(tags=["parses"], responses=error_answers(404, 422, 503))
@@ -103,6 +103,7 @@ async def delete_parse(
     From then on no answer has it. Older versions of the tables keep it on disk until
     `parsebank store vacuum` deletes their files, and pinned ones for as long as they are pinned.
     """
+    check_keeps(services)
     stored = _stored(services)
     # What can fail comes first: a deletion that is done must be answered.
     jobs = await services.jobs.run(stored.jobs_holding, key)

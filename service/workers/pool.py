@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from contextvars import Context
 from functools import partial
+from typing import Final
 
 import structlog
 
@@ -20,6 +21,10 @@ from service.workers.queue import FairQueue, PendingRequest, PendingText
 from service.workers.slow import SlowTexts
 from service.workers.stats import PoolStats, Reason, StatsByParser
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
+
+STARTS: Final = 4
+"""How often a fork server is started in a row that does not come to fork a worker. Whoever kills
+one may kill the next; a file that crashes its library does so every time."""
 
 _MIB = 1024 * 1024
 
@@ -199,25 +204,46 @@ class WorkerPool:
         return None
 
     async def _spawn(self) -> ParserProcess:
-        """Fork a worker; a dead fork server is replaced first."""
+        """Fork a worker; a dead fork server is replaced first, and texts wait meanwhile."""
         async with self._spawning:
-            try:
-                worker = await self._running_fork_server().fork()
-            except WorkerDiedError:
-                _log.warning("fork server died", model=self.model.name)
-                await self._running_fork_server().stop()
-                self._fork_server = await self._start_fork_server()
-                self.stats.fork_server_restarts += 1
-                worker = await self._fork_server.fork()
-            self._workers.add(worker)
-            return worker
+            for left in reversed(range(STARTS)):
+                try:
+                    worker = await self._running_fork_server().fork()
+                except WorkerDiedError:
+                    if not left:
+                        raise
+                    _log.warning("fork server died", model=self.model.name)
+                    await self._running_fork_server().stop()
+                    self._fork_server = await self._start_fork_server()
+                    self.stats.fork_server_restarts += 1
+                else:
+                    self._workers.add(worker)
+                    return worker
+            raise AssertionError("the last try returns or raises")
 
     async def _start_fork_server(self) -> ForkServer:
+        """Load the model; one more time if the process was killed meanwhile.
+
+        Raises:
+            ModelLoadError: The model cannot be loaded.
+        """
         settings = self._settings
         limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
-        fork_server = await ForkServer.start(
-            self.model, limits, settings.device, settings.model_load_seconds
-        )
+
+        async def start() -> ForkServer:
+            seconds = settings.model_load_seconds
+            return await ForkServer.start(self.model, limits, settings.device, seconds)
+
+        for _ in range(STARTS - 1):
+            try:
+                fork_server = await start()
+                break
+            except ModelLoadError as error:
+                if not error.detail.get("process_died"):
+                    raise
+                _log.warning("fork server died as it loaded", model=self.model.name)
+        else:
+            fork_server = await start()
         if fork_server.fingerprint != self.fingerprint:
             await fork_server.stop()
             raise ModelLoadError(f"{self.model.path} changed while it was loaded; try again")

@@ -57,15 +57,20 @@ class ForkServer:
         try:
             async with asyncio.timeout(timeout):
                 answer = await started._introduce(model, limits, device)
-        except (TimeoutError, EOFError) as error:
-            if isinstance(error, EOFError):
-                what = f"failed: its process {await started._ended()}"
-                advice = "check the file and the machine's memory"
-            else:
-                what, advice = f"took over {timeout:g} s", "raise model_load_seconds"
+        except TimeoutError:
             await started.stop()
             raise ModelLoadError(
-                f"loading {model.path} {what}; {advice}", path=str(model.path)
+                f"loading {model.path} took over {timeout:g} s; raise model_load_seconds",
+                path=str(model.path),
+            ) from None
+        except (EOFError, ConnectionError):
+            ended = await started._ended()
+            await started.stop()
+            raise ModelLoadError(
+                f"loading {model.path} failed: its process {ended}; check the file and the "
+                "machine's memory",
+                path=str(model.path),
+                process_died=True,
             ) from None
         except asyncio.CancelledError:
             await started.stop()

@@ -10,11 +10,14 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from clients import Client
 
 from .serving import Served, served
 
@@ -108,16 +111,72 @@ def test_a_state_folder_that_may_not_be_written_to_is_a_named_error(tmp_path: Pa
 
 @pytest.mark.slow
 def test_unwritable_store_loses_no_answer(tmp_path: Path) -> None:
-    with start(tmp_path, log_format="json") as service, service.client() as client:
+    with start(tmp_path, log_format="json", commit_seconds="0.1") as service:
+        with service.client() as client:
+            assert client.post("/parse", json={"text": "It rained."}).status_code == 200
+            while not [*(tmp_path / "store" / "parses").rglob("*.json")]:
+                time.sleep(0.1)
+            for path in [*(tmp_path / "store").rglob("*")]:
+                if path.is_dir() and "state" not in path.parts:
+                    path.chmod(0o555)
+            told = []
+            for n in range(30):
+                answer = client.post("/parse", json={"text": f"It rained in {n}."})
+                assert answer.status_code == 200
+                told.append(answer.headers.get("x-not-kept"))
+                time.sleep(0.1)
+            assert told[-1] == "store-failing"
+            assert client.get("/datasets").status_code == 200
+        warned = [line for line in logged(service) if "failed" in str(line["event"])]
+        assert len(warned) == 1, warned
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["folder", "setting"])
+def test_a_read_only_service_answers_and_keeps_nothing(tmp_path: Path, by: str) -> None:
+    """One whose store, with its state in it, cannot be written, or that is told to be."""
+    with served(tmp_path) as service, service.client() as client:
         assert client.post("/parse", json={"text": "It rained."}).status_code == 200
-        for path in [*(tmp_path / "store").rglob("*")]:
-            if path.is_dir() and "state" not in path.parts:
-                path.chmod(0o555)
-        for n in range(3):
-            answer = client.post("/parse", json={"text": f"It rained in {n}."})
-            assert answer.status_code == 200
-        assert client.get("/datasets").status_code == 200
-        logged(service)  # every line is one of ours
+        key = client.post("/parse", json={"text": "It rained."}).json()["items"][0]["key"]
+    folders = [tmp_path / "store", *(p for p in (tmp_path / "store").rglob("*") if p.is_dir())]
+    settings = {"log_format": "json"} | ({"read_only": "true"} if by == "setting" else {})
+    for path in folders:
+        path.chmod(0o555)
+    try:
+        with start(tmp_path, **settings) as service, service.client() as client:
+            assert client.get("/info").json()["read_only"] is True
+            known = client.post("/parse", json={"text": "It rained."})
+            assert known.json()["items"][0]["cached"] is True
+            assert "x-not-kept" not in known.headers
+            for cached in (False, False):
+                body = {"text": "It snowed.", "tokenizer": "parsebank-wordpiece-en"}
+                new = client.post("/parse", json=body)
+                assert new.json()["items"][0]["cached"] is cached
+                assert new.headers["x-not-kept"] == "read-only"
+            asked = {"examples": [{"segments": [{"text": "It hailed."}]}]}
+            assert client.post("/features", json=asked).headers["x-not-kept"] == "read-only"
+            form = {"data": "It hailed.", "tokenizer": ""}
+            posted = client.post("/api/process", data=form)
+            assert (posted.status_code, posted.headers["x-not-kept"]) == (200, "read-only")
+            rows = client.post("/sql", json={"query": "select count(*) from parses"}).json()
+            assert rows["rows"] == [[1]]
+            assert client.get("/jobs").json() == []
+            for refused in (backfill(client), client.delete(f"/parses/{key}")):
+                assert (refused.status_code, refused.json()["error_type"]) == (403, "forbidden")
+                assert "read-only" in refused.json()["message"]
+            while (ready := client.get("/health/ready")).status_code != 200:
+                # A busy machine may take longer over the parser than a check may.
+                assert ready.json()["detail"]["checks"].keys() == {"parser"}, ready.text
+            assert "read-only" in ready.json()["checks"]["store"]
+            with Client(service.url) as python, pytest.warns(UserWarning, match="read-only"):
+                python.parse("It hailed again.")
+        said = [line for line in logged(service) if "read-only" in str(line["event"])]
+        assert [line["level"] for line in said] == ["info" if by == "setting" else "warning"]
+        assert not [line for line in logged(service) if line["level"] == "error"]
+        assert {p for p in (tmp_path / "store").rglob("*") if p.is_dir()} == {*folders[1:]}
+    finally:
+        for path in folders:
+            path.chmod(0o755)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 from collections import Counter
@@ -120,6 +121,23 @@ async def test_killed_fork_server_loses_no_answer(serve: Serve) -> None:
         assert found.keys() <= {"parsed", "worker_died"}
         (stats,) = client.app.state.services.pools.stats.values()
         assert stats.fork_server_restarts == 2
+        assert set(await ask(client, 1_000)) == {"parsed"}
+
+
+async def test_texts_wait_for_a_fork_server_that_is_killed_as_it_loads(serve: Serve) -> None:
+    async with serve() as client:
+        await ask(client, 0)
+        killed = {fork_server().pid}
+        fork_server().kill()
+        asking = asyncio.create_task(ask_many(client, 32))
+        for _ in range(2):
+            await until(
+                lambda: any(c.ppid() == os.getpid() for c in children() if c.pid not in killed)
+            )
+            killed.add(fork_server().pid)
+            fork_server().kill()
+            await until(lambda: not any(map(is_alive, killed)))
+        assert set(await asking) == {"parsed"}
         assert set(await ask(client, 1_000)) == {"parsed"}
 
 

@@ -247,8 +247,14 @@ def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+def cut_end(file: Path) -> None:
+    """The end of the last line: what the others add can still be read."""
+    with file.open("a") as entry:
+        entry.write('{"txn":')
+
+
 @pytest.mark.parametrize("number", [2, 4])
-@pytest.mark.parametrize("damage", [clear, zero, cut, Path.unlink])
+@pytest.mark.parametrize("damage", [clear, zero, cut, cut_end, Path.unlink])
 @pytest.mark.parametrize("table", ["parses", "dataset"])
 def test_files_of_a_damaged_entry_are_named(
     whole, handle, records, rows, damage: Callable[[Path], None], number: int, table: str

@@ -138,9 +138,14 @@ def lost_rewrites(log: Location) -> Iterator[LostRewrite]:
             known.update(added)
 
 
-def unlisted_files(table: Location) -> list[str]:
-    """Data files that no version has: of commits that failed, or whose entry was lost."""
-    log, listed = table.child(LOG), set[str]()
+def unlisted_files(table: Location, log: Location) -> list[str]:
+    """Data files that no version has: of commits that failed, or whose entry was lost.
+
+    Args:
+        table: Where they are.
+        log: The table's log, or a copy of it.
+    """
+    listed: set[str] = set()
     for name in log_names(log):
         if ENTRY.fullmatch(name):
             listed.update(paths_of(read_actions(log.read(name) or b""), "add", "remove"))

@@ -159,7 +159,7 @@ def repair_store(
             report.files += table.repair(dry_run, progress)
             if deleted := table.delete_again(None if dry_run else changed[table.name]):
                 report.deleted[table.name] = deleted
-            if unlisted := unlisted_files(table.location):
+            if unlisted := unlisted_files(table.location, table.log):
                 report.unlisted[table.name] = unlisted
         report.needed = list(_needed(tables))
     return report
@@ -178,6 +178,7 @@ class _TableRepair:
         self.name, self.location = name, location
         self.key = _KEYS.get(name, "example_key")
         self.table = Table(log, _KEPT.get(name, TableLayout(pa.schema([]))), lambda: None)
+        self.log = log.child(LOG)
         self.files = self.table.snapshot().files
         self.reader = FileReader(location)
         self.kept: dict[str, pa.Table] = {}
@@ -210,7 +211,7 @@ class _TableRepair:
             table: The table to change; none in a dry run.
         """
         found: set[str] = set()
-        for lost in lost_rewrites(self.table.location.child(LOG)):
+        for lost in lost_rewrites(self.log):
             moved = self._keys(lost.removed)
             active = self.table.snapshot().files
             old = [x for x in active if x.path in lost.older and moved & self._keys([x.path])]

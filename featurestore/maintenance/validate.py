@@ -39,6 +39,7 @@ from featurestore.tables.encode.columns import binary_numbers, list_parts
 from featurestore.tables.encode.parses import decode_parses, unpack_parses
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import read_content
+from featurestore.tables.log import LOG
 from featurestore.tables.schema import DROPS, FINGERPRINTS, MATRIX_BLOBS, PARSES, PINS, VECTORS
 from featurestore.tables.states import STATES, states_tables
 from syntax.errors import InputError, SpecError, StoreError
@@ -152,7 +153,7 @@ def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
         for fault in log_faults(name, location):
             report.add(Problem(name, fault.file, fault.message))
             needed += fault.action != "forget"
-        report.unlisted += len(unlisted_files(location))
+        report.unlisted += len(unlisted_files(location, location.child(LOG)))
     if needed:
         message = "no row was checked, since logs are damaged: run `parsebank store repair`"
         report.add(Problem("store", "logs", message))

@@ -216,11 +216,17 @@ class ParseTable:
         self.refresh()
 
     def keys_of_texts(self, texts: Collection[str]) -> list[str]:
-        """Keys of all parses of these texts: of any parser, language and mode. Reads every text."""
+        """Keys of all parses of these texts: of any parser, language and mode. Reads every text.
+
+        Raises:
+            UnreadableFileError: A file that may hold one of the texts is damaged.
+        """
         self.flush()
         files = self.table.snapshot().files
         if not files:
             return []
+        for fault in self._reader.unreadable(file.path for file in files).values():
+            raise fault
         rows = arrow_dataset(self.table.location, files, PARSES.schema)
         same = pc.field("text").isin(pa.array(list(texts), pa.string()))
         keys = rows.to_table(columns=["key"], filter=same)["key"].to_pylist()

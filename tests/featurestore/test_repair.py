@@ -207,6 +207,18 @@ def test_small_tables_keep_what_is_whole(whole) -> None:
     assert all((one.kept, one.lost) == (0, []) for one in report.files)
 
 
+def test_a_text_is_not_looked_for_past_a_damaged_file(whole, records) -> None:
+    file = files_of(whole, "parses")[0]
+    keys = keys_of(file)
+    spoil(file, "text")
+    texts = [record.parse.text for record in records if record.key in keys]
+    with open_store(whole.uri) as store, pytest.raises(StoreError, match=file.name):
+        store.parses.keys_of_texts(texts[:1])
+    repaired(whole)
+    with open_store(whole.uri) as store:
+        assert set(store.parses.keys_of_texts(texts)) >= set(keys)
+
+
 def test_a_file_in_the_place_of_another_is_found(whole) -> None:
     first, second, *_ = files_of(whole, dataset_of(whole))
     first.write_bytes(second.read_bytes())
@@ -247,8 +259,14 @@ def cut(file: Path) -> None:
     os.truncate(file, file.stat().st_size // 2)
 
 
+def cut_end(file: Path) -> None:
+    """The end of the last line: what the others add can still be read."""
+    with file.open("a") as entry:
+        entry.write('{"txn":')
+
+
 @pytest.mark.parametrize("number", [2, 4])
-@pytest.mark.parametrize("damage", [clear, zero, cut, Path.unlink])
+@pytest.mark.parametrize("damage", [clear, zero, cut, cut_end, Path.unlink])
 @pytest.mark.parametrize("table", ["parses", "dataset"])
 def test_files_of_a_damaged_entry_are_named(
     whole, handle, records, rows, damage: Callable[[Path], None], number: int, table: str

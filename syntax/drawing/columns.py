@@ -82,7 +82,7 @@ def _placed(
 
 
 def draw_node(
-    graph: Graph, at: int, x: float, y: float, below: str, colour: str, **attributes: str
+    graph: Graph, at: int, x: float, y: float, below: str, colour: str, **attributes: Any
 ) -> str:
     """The form of a node, and a small text below it; ``y`` is the baseline of the form.
 

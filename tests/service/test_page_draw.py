@@ -160,6 +160,10 @@ async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
         assert (await drawn(client, conllu=long, pictures=["arcs"]))["pictures"]
     async with serve(max_matrix_pieces=20) as client:
         assert (await refused(client, conllu=long))[1] == "text_too_long"
+        numbers = {"pictures": [], "matrices": ["depth"]}
+        assert (await refused(client, conllu=long, **numbers))[1] == "text_too_long"
+        pieces = {"pictures": ["wordpieces"], "tokenizer": TOKENIZER}
+        assert (await drawn(client, conllu=long, **pieces))["pictures"]
 
 
 async def test_drawings_take_turns_and_are_refused_beyond_a_few(client) -> None:

@@ -41,68 +41,67 @@ export function heatMap(name, {labels, words, values, total}, {lang, zooms, svg}
   const wordsAt = ([row, column]) =>
     [...new Set([rowWords[row], words[column]].filter(Boolean))];
 
-  /** Paint what lies in a window of the whole picture. */
+  /** Paint what lies in a window of the whole picture; the labels stay at its edges. */
   function paint(context, side, {x, y, width, height}) {
     const colours = coloursOf(canvas);
-    const places = (start, from, length, count) => {
-      const first = Math.max(0, Math.floor((from - start) / side));
-      const last = Math.min(count, Math.ceil((from + length - start) / side));
-      return Array.from({length: Math.max(0, last - first)}, (_, at) => first + at);
+    const columns = inView(labels.length, side, x, width - margin.left);
+    const shownRows = inView(rows.length, side, y, height - margin.top);
+    const clear = (wide, high) => {
+      context.fillStyle = colours.paper;
+      context.fillRect(0, 0, wide, high);
     };
-    const columns = places(margin.left, x + margin.left, width - margin.left, labels.length);
-    const shownRows = places(margin.top, y + margin.top, height - margin.top, rows.length);
-    context.font = FONT;
     context.textBaseline = 'middle';
-    context.fillStyle = colours.paper;
-    context.fillRect(0, 0, width, height);
+    clear(width, height);
+    context.font = FONT;
     context.textAlign = 'center';
     for (const row of shownRows) {
       for (const column of columns) {
-        const value = rows[row][column];
-        const [left, top] = [margin.left + column * side - x, margin.top + row * side - y];
-        const edge = side > 8 ? 1 : 0;
-        context.globalAlpha = (0.9 * Number(value)) / largest;
-        context.fillStyle = colours.heat;
-        context.fillRect(left, top, side - edge, side - edge);
-        context.globalAlpha = 1;
-        context.fillStyle = colours.ink;
-        if (side >= READABLE) context.fillText(signOf(value), left + side / 2, top + side / 2 + 1);
-        const isCurrent = current?.[0] === row && current[1] === column;
-        if (isCurrent || isAbout(wordsAt([row, column]), chosen)) {
-          context.strokeStyle = colours.accent;
-          context.lineWidth = isCurrent ? 3 : 1.5;
-          context.strokeRect(left, top, side - 1, side - 1);
-        }
+        paintCell(context, colours, side, [row, column],
+          [margin.left + column * side - x, margin.top + row * side - y]);
       }
     }
-    const step = Math.max(1, Math.ceil(12 / side));  // labels of small cells would overlap
-    const label = (at, word, text, width_) => {
-      if (at % step) return;
-      const isMarked = chosen.includes(word);
-      context.font = isMarked ? `bold ${FONT}` : FONT;
-      context.fillStyle = isMarked ? colours.accent : colours.ink;
-      context.fillText(text, 0, 0, width_);
-    };
-    context.fillStyle = colours.paper;
-    context.fillRect(0, 0, width, margin.top - 2);
-    context.fillRect(0, 0, margin.left - 2, height);
+    clear(width, margin.top - 2);
+    clear(margin.left - 2, height);
     context.textAlign = 'left';
-    for (const column of columns) {
-      context.save();
-      context.translate(margin.left + (column + 0.5) * side - x, margin.top - 6);
-      context.rotate(-Math.PI / 2);
-      label(column, words[column], labels[column], LABEL);
-      context.restore();
+    for (const at of columns) {
+      paintLabel(context, colours, side, at, labels[at], words[at],
+        [margin.left + (at + 0.5) * side - x, margin.top - 6], -Math.PI / 2);
     }
     context.textAlign = 'right';
-    for (const row of shownRows) {
-      context.save();
-      context.translate(margin.left - 6, margin.top + (row + 0.5) * side - y);
-      label(row, rowWords[row], rowLabels[row], LABEL);
-      context.restore();
+    for (const at of shownRows) {
+      paintLabel(context, colours, side, at, rowLabels[at], rowWords[at],
+        [margin.left - 6, margin.top + (at + 0.5) * side - y], 0);
     }
-    context.fillStyle = colours.paper;
-    context.fillRect(0, 0, margin.left - 2, margin.top - 8);
+    clear(margin.left - 2, margin.top - 8);
+  }
+
+  function paintCell(context, colours, side, [row, column], [left, top]) {
+    const value = rows[row][column];
+    const gap = side > 8 ? 1 : 0;
+    context.globalAlpha = (0.9 * Number(value)) / largest;
+    context.fillStyle = colours.heat;
+    context.fillRect(left, top, side - gap, side - gap);
+    context.globalAlpha = 1;
+    context.fillStyle = colours.ink;
+    if (side >= READABLE) context.fillText(signOf(value), left + side / 2, top + side / 2 + 1);
+    const isCurrent = current?.[0] === row && current[1] === column;
+    if (!isCurrent && !isAbout(wordsAt([row, column]), chosen)) return;
+    context.strokeStyle = colours.accent;
+    context.lineWidth = isCurrent ? 3 : 1.5;
+    context.strokeRect(left, top, side - 1, side - 1);
+  }
+
+  /** Labels of small cells would overlap, so only some are painted. */
+  function paintLabel(context, colours, side, at, text, word, [left, top], turned) {
+    if (at % Math.ceil(12 / side)) return;
+    const isMarked = chosen.includes(word);
+    context.save();
+    context.translate(left, top);
+    context.rotate(turned);
+    context.font = isMarked ? `bold ${FONT}` : FONT;
+    context.fillStyle = isMarked ? colours.accent : colours.ink;
+    context.fillText(text, 0, 0, LABEL);
+    context.restore();
   }
 
   function repaint() {
@@ -136,7 +135,7 @@ export function heatMap(name, {labels, words, values, total}, {lang, zooms, svg}
   function describe([row, column]) {
     const value = rows[row][column];
     const names = [rowLabels[row], labels[column]].filter(Boolean).join(', ');
-    return `${names}: ${value === null ? 'no path' : { true: 'yes', false: 'no' }[value] ?? value}`;
+    return `${names}: ${value === null ? 'no path' : {true: 'yes', false: 'no'}[value] ?? value}`;
   }
 
   canvas.addEventListener('pointermove', ({offsetX, offsetY}) => {
@@ -190,6 +189,13 @@ export function heatMap(name, {labels, words, values, total}, {lang, zooms, svg}
         draw: resize,
       }),
       menu('Save', `Save the picture: ${name}`, saving(name, svg, png))), frame, told);
+}
+
+/** Which of so many rows or columns lie in a stretch of the picture. */
+function inView(count, side, from, length) {
+  const first = Math.max(0, Math.floor(from / side));
+  const end = Math.min(count, Math.ceil((from + length) / side));
+  return Array.from({length: Math.max(0, end - first)}, (_, at) => first + at);
 }
 
 /** Room for the labels beside and above the cells. */

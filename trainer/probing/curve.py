@@ -19,7 +19,7 @@ from trainer.metrics.significance import difference
 from trainer.probing import classifier, structure
 from trainer.probing.classifier import Vectors
 from trainer.probing.items import MASK, Items, class_shares, control_gold, features, items_of
-from trainer.probing.options import DEV, STRUCTURE, TEST, TRAIN, ProbeOptions
+from trainer.probing.options import DEV, STRUCTURE, TEST, TRAIN, ProbeOptions, Target
 from trainer.probing.states import Encoded
 
 _LOG: Final = logging.getLogger(__name__)
@@ -129,9 +129,7 @@ def _best(points: Sequence[Point]) -> dict[str, Any]:
 Make = tuple[dict[str, Any], Callable[[int | str], Point]]
 
 
-def _structure(
-    target: structure.Target, encoded: Mapping[str, Encoded], options: ProbeOptions
-) -> Make:
+def _structure(target: Target, encoded: Mapping[str, Encoded], options: ProbeOptions) -> Make:
     trees = {split: structure.Trees.of(one, target) for split, one in encoded.items()}
 
     def point(layer: int | str) -> Point:

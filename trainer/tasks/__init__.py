@@ -89,7 +89,7 @@ def _register(
     auto_class: str | None = None,
 ) -> None:
     """Register a task under the name of its options, with classes of the module of that name."""
-    (name,) = (one.default for one in fields(options) if one.name == "name")
+    (name,) = (str(one.default) for one in fields(options) if one.name == "name")
     module = f"{__name__}.{name.partition('.')[0]}"
     entry = TaskEntry(options, f"{module}:{task}", f"{module}:{head}", auto_class, switches)
     TASKS.add(name, entry)

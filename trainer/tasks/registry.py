@@ -37,12 +37,14 @@ class TaskEntry:
     @property
     def task(self) -> type[Task]:
         """The class of targets and scorer."""
-        return _loaded(self.task_class)
+        found: type[Task] = _loaded(self.task_class)
+        return found
 
     @property
     def head(self) -> type[Head]:
         """The class of the torch module."""
-        return _loaded(self.head_class)
+        found: type[Head] = _loaded(self.head_class)
+        return found
 
 
 def _loaded(found: Any) -> Any:

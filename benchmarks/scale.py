@@ -1,6 +1,7 @@
 """What it takes to open a store, from 10^4 to 10^7 parses and as many examples.
 
     python -m benchmarks.scale [--most 6] [--words 1000] [--folder DIR] [--rounds 3]
+    python -m benchmarks.scale --rows 3000000 --only pool=None buckets
 
 A store is made of real sentences (of UD_English-EWT where PARSEBANK_DATA is set, else of the thirty
 of the test treebank) under keys of their own, in files of 100,000 rows as the store writes them.
@@ -167,6 +168,33 @@ def select_example(store: FeatureStore) -> None:
     store.sql("select example_id from examples limit 1").fetchall()
 
 
+def count_parses(store: FeatureStore) -> None:
+    store.sql("select count(*) from parses").fetchall()
+
+
+def tags_of_words(store: FeatureStore) -> None:
+    store.sql("select upos, count(*) from words group by all").fetchall()
+
+
+def pairs_of_tags(store: FeatureStore) -> None:
+    query = """
+        select d.upos, h.upos, count(*)
+        from words d join words h
+            on d.key = h.key and d.sentence = h.sentence and d.head = h.id
+        group by all
+    """
+    store.sql(query).fetchall()
+
+
+def deepest_words(store: FeatureStore) -> None:
+    store.sql("select avg(list_max(depth_vector(head))) from sentences").fetchall()
+
+
+def widest_trees(store: FeatureStore) -> None:
+    query = "select max(list_max(distance_matrix(head)[1])) from sentences where len(head) < 60"
+    store.sql(query).fetchall()
+
+
 PROBES: dict[str, Callable[[FeatureStore], None]] = {
     "first key": first_key,
     "dataset()": opened_dataset,
@@ -177,11 +205,19 @@ PROBES: dict[str, Callable[[FeatureStore], None]] = {
     "select 1": select_one,
     "from parses": select_parse,
     "from examples": select_example,
+    "count(*)": count_parses,
+    "tags": tags_of_words,
+    "tag pairs": pairs_of_tags,
+    "depths": deepest_words,
+    "distances": widest_trees,
 }
 
 
-UP_TO = {"buckets": 1_000_000}
-"""Most rows of a store in which a probe is made: this one reads every parse."""
+UP_TO = {
+    "buckets": 3_000_000,
+    **dict.fromkeys(("tags", "tag pairs", "depths", "distances"), 1_000_000),
+}
+"""Most rows of a store in which a probe is made: these read every parse."""
 
 
 def probe(folder: str, name: str, answers: Any) -> None:
@@ -252,18 +288,19 @@ def _run(call: Callable[..., None], *arguments: object) -> Any:
     return measured
 
 
-def measure(folder: Path, count: int, rounds: int) -> dict[str, Any]:
-    """Every probe over one store."""
+def measure(folder: Path, count: int, rounds: int, names: list[str]) -> dict[str, Any]:
+    """Probes over one store."""
     row: dict[str, Any] = {}
     shutil.rmtree(f"{folder}.cache", ignore_errors=True)
-    for name in PROBES:
+    for name in names:
         if count > UP_TO.get(name, count):
             continue
         first = _run(probe, str(folder), name)
         again = [_run(probe, str(folder), name) for _ in range(rounds)]
         best = {key: min(one[key] for one in again) for key in first}
         row[name] = {"first": first["cpu"], "first_megabytes": first["megabytes"], **best}
-    row["single parse"] = _run(single_parses, str(folder), count)
+    if names == list(PROBES):
+        row["single parse"] = _run(single_parses, str(folder), count)
     return row
 
 
@@ -271,26 +308,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="What it takes to open a store, by its size.")
     parser.add_argument("--most", type=int, default=6, help="Rows of the largest store: 10^this.")
     parser.add_argument("--least", type=int, default=4, help="Rows of the smallest: 10^this.")
+    parser.add_argument("--rows", type=int, help="Instead: rows of the only store.")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=list(PROBES), help="Only these probes.")
     parser.add_argument("--words", type=int, default=1000, help="Most words of a sentence.")
     parser.add_argument("--folder", help="Where to make the stores; they stay there.")
     arguments = parser.parse_args()
     _assemble_once()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
-        for power in range(arguments.least, arguments.most + 1):
-            folder = Path(arguments.folder or temporary) / f"rows-{10**power}"
+        powers = range(arguments.least, arguments.most + 1)
+        for count in [arguments.rows] if arguments.rows else [10**power for power in powers]:
+            folder = Path(arguments.folder or temporary) / f"rows-{count}"
             start = time.perf_counter()
             # In another process: what it starts cannot be forked.
             spawned = multiprocessing.get_context("spawn")
-            maker = spawned.Process(target=make_store, args=(folder, 10**power, arguments.words))
+            maker = spawned.Process(target=make_store, args=(folder, count, arguments.words))
             maker.start()
             maker.join()
             if maker.exitcode:
                 return int(maker.exitcode)
             made = time.perf_counter() - start
-            measured = measure(folder, 10**power, arguments.rounds)
-            rows.append({"rows": 10**power, "made_seconds": made, **measured})
+            measured = measure(folder, count, arguments.rounds, arguments.only or list(PROBES))
+            rows.append({"rows": count, "made_seconds": made, **measured})
             tell(rows[-1])
             if not arguments.folder:
                 shutil.rmtree(folder)
@@ -307,7 +347,7 @@ def tell(row: dict[str, Any]) -> None:
             f"  {name:14} {one['first']:8.3f} {one['cpu']:8.3f} {one['wall']:8.3f} "
             f"{one['megabytes']:6.0f} {one['first_megabytes']:9.0f}"
         )
-    for where, one in row["single parse"].items():
+    for where, one in row.get("single parse", {}).items():
         print(
             f"  a parse {where}: {one['cpu_us']:.0f} us of CPU time (mean {one['mean_cpu_us']:.0f})"
             f", {one['wall_us']:.0f} us by the clock",

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syntax.errors import CycleError, HeadOutOfRangeError, InputError
-from syntax.matrices import MatrixBuffers, TreeMatrices, batch_matrices, kernels, tree_matrices
+from syntax.matrices import (
+    UNREACHABLE16,
+    MatrixBuffers,
+    TreeMatrices,
+    batch_matrices,
+    kernels,
+    tree_depths,
+    tree_matrices,
+    tree_squares,
+)
 
 Forests = st.SearchStrategy[list[int]]
 
@@ -52,6 +61,27 @@ def test_a_batch_equals_its_trees_one_by_one(
     longest = max(map(len, trees), default=0)
     length = -(-longest // multiple) * multiple
     check(batch_matrices(*flat(trees), pad_to_multiple_of=multiple), trees, length)
+
+
+@given(data=st.data())
+def test_trees_end_to_end_equal_each_one(data: st.DataObject, forests: Forests) -> None:
+    trees = data.draw(st.lists(forests, max_size=5)) + data.draw(st.sampled_from([[], [CHAIN]]))
+    ones = [tree_matrices(tree) for tree in trees]
+    np.testing.assert_array_equal(
+        tree_depths(*flat(trees)), np.concatenate([[], *(one.depth for one in ones)])
+    )
+    ancestors = np.concatenate([np.empty(0, bool), *(one.ancestor.ravel() for one in ones)])
+    np.testing.assert_array_equal(tree_squares(*flat(trees), "ancestor"), ancestors)
+    distances = [
+        np.where(
+            one.distance == np.iinfo(one.distance.dtype).max,
+            UNREACHABLE16,
+            one.distance.astype(np.uint16),
+        )
+        for one in ones
+    ]
+    expected = np.concatenate([[], *(distance.ravel() for distance in distances)])
+    np.testing.assert_array_equal(tree_squares(*flat(trees), "distance"), expected)
 
 
 @given(data=st.data())

@@ -54,7 +54,7 @@ class TrainingOptions:
         share_exponent: The streams that take steps of their own, the main one among them, have
             shares in proportion to their examples to this power, which a result records, in place
             of ``share`` (multilingual sampling, Lample and Conneau 2019).
-        precision: ``fp32``, or mixed with ``bf16`` or ``fp16``.
+        precision: ``fp32``, or mixed with ``bf16`` or ``fp16``; recurrent parts stay in fp32.
         compile: Whether to compile the model; this pays off on a GPU and in long runs.
         gradient_checkpointing: Whether the stock encoder recomputes its activations in the backward
             pass, which takes less memory and more time.

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -37,10 +37,12 @@ from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
+from trainer.models.parts import PARTS, save_parts, take_parts
 from trainer.nn.attention import EAGER, SDPA
 from trainer.nn.stock import check_fits, load_encoder_config
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
+from trainer.options.settings import section_from_json
 from trainer.systems.frozen.states import FrozenEncoder
 from trainer.tasks.classes import ClassifierOfFirst
 
@@ -210,6 +212,28 @@ def test_real_tokenizers_have_the_identity_that_the_service_gives(data_dir, name
 
     folder = str(data_dir / "tokenizers" / name)
     assert read_tokenizer(folder).fingerprint == load_tokenizer(folder).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        *(("syntax_bert.v1", "gat"), ("sla.v1", "gates"), ("sgnet.v1", "guided")),
+        *(("pascal.v1", None), ("stock.v1", None)),
+    ],
+)
+def test_what_a_system_adds_is_kept_beside_the_stock_encoder(tmp_path, model, part) -> None:
+    ours, theirs = (model_of("bert", model).encoder for _ in range(2))
+    stock = {name for name, _ in ours.named_parameters() if name.startswith("encoder.")}
+    with torch.no_grad():
+        for weight in ours.parameters():
+            weight.add_(torch.randn_like(weight))
+    save_parts(ours, asdict(section_from_json("model", {"name": model})), tmp_path)
+    assert (tmp_path / PARTS).exists() == (part is not None)
+    take_parts(theirs, section_from_json("model", {"name": model, "encoder": str(tmp_path)}))
+    found = dict(theirs.named_parameters())
+    equal = {name for name, weight in ours.named_parameters() if torch.equal(weight, found[name])}
+    assert equal == set(found) - stock
+    assert any(name.startswith(str(part)) for name in equal) == (part is not None)
 
 
 def test_weights_of_the_same_tokenizer_train(store, small_recipe, pretrained, tmp_path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,15 @@ from clients.cli import build_app
 from featurestore import TreebankTooLargeError, open_store, with_repeated
 from service.tokenizers import bundled_tokenizers
 from syntax.contrast import read_sampler
-from syntax.errors import SpecError
+from syntax.errors import ModelLoadError, SpecError
 from trainer.api import evaluate
+from trainer.data import device_batches, open_source
 from trainer.evaluation.export import export_encoder
+from trainer.evaluation.trained import load_model
 from trainer.loop import Run, train
+from trainer.models.parts import PARTS
 from trainer.nn.attention import EAGER, SDPA
+from trainer.nn.encoder import Encoder
 from trainer.nn.relative import RelativeBertModel
 from trainer.nn.stock import new_stock
 from trainer.options import MicroBertOptions, Recipe
@@ -248,6 +253,66 @@ def test_an_exported_encoder_starts_other_recipes(
     assert answer.exit_code
     with pytest.raises(SpecError, match="is not empty"):
         export_encoder(pretrained, folder)
+
+
+@pytest.fixture(scope="module")
+def with_gates(silver_uri, tmp_path_factory) -> Path:
+    """An encoder that learned to attend locally, exported."""
+    place = tmp_path_factory.mktemp("gates")
+    run, folder = place / "run", place / "encoder"
+    with open_store(silver_uri) as store:
+        trained = train(small("model.sla=true", "learning_rate=0.1"), store, run)
+        write_result(result_of(trained), run)
+    export_encoder(run, folder)
+    return folder
+
+
+def states(encoder: Encoder, silver, recipe: Recipe) -> torch.Tensor:
+    """Of the first examples of dev."""
+    source = open_source(silver, recipe, "dev", "en")
+    stream = source.evaluation_stream(recipe)
+    batch = next(device_batches(stream, recipe, source.task, torch.device("cpu")))
+    with torch.no_grad():
+        return encoder.eval()(batch).last_hidden_state
+
+
+def test_gates_are_exported_and_taken_by_the_next_run(with_gates, silver, tmp_path) -> None:
+    own = load_model(with_gates.parent / "run").encoder
+    learned = own.gates["0"].linear.bias
+    assert learned.abs() > 0.01
+    assert isinstance(AutoModel.from_pretrained(with_gates), RelativeBertModel)
+    settings = ("weights=pretrained", f"encoder={with_gates}", "model.sla=true", "max_steps=1")
+    recipe = small(*settings, "learning_rate=0", "task.masked=0.5")
+    run = Run(recipe, silver, tmp_path / "next", ())
+    ours = run.accelerator.unwrap_model(run.model).encoder
+    assert {name: weight.tolist() for name, weight in ours.named_parameters()} == {
+        name: weight.tolist() for name, weight in own.named_parameters()
+    }
+    before, after = states(own, silver, recipe), states(ours, silver, recipe)
+    assert torch.equal(before, after)
+    with torch.no_grad():
+        ours.gates["0"].linear.bias.add_(3.0)
+    assert not torch.allclose(before, states(ours, silver, recipe), atol=1e-3)
+
+
+def test_parts_of_another_system_or_of_other_options_are_told(
+    with_gates, silver, tmp_path, caplog
+) -> None:
+    pretrained = ("weights=pretrained", f"encoder={with_gates}", "max_steps=1")
+    for settings in (("model.name=sla.v1",), ("model.sla=true", "use_syntax=false")):
+        caplog.clear()
+        Run(small(*settings, *pretrained), silver, tmp_path / settings[0], ())
+        assert "has parts that microbert.v1 learned, and they are left behind" in caplog.text
+    for setting, theirs, ours in (("threshold=3", "4", "3"), ("sla=false", "true", "false")):
+        name = setting.partition("=")[0]
+        message = f"were trained with model.{name}={theirs}, and the recipe says {ours}"
+        with pytest.raises(SpecError, match=message):
+            Run(small("model.sla=true", f"model.{setting}", *pretrained), silver, tmp_path, ())
+    cut = tmp_path / "cut"
+    shutil.copytree(with_gates, cut)
+    (cut / PARTS).write_bytes((cut / PARTS).read_bytes()[:40])
+    with pytest.raises(ModelLoadError, match="export the run again"):
+        Run(small("model.sla=true", *pretrained, f"encoder={cut}"), silver, tmp_path, ())
 
 
 def test_a_run_is_scored_on_the_same_masks_again(pretrained, silver) -> None:

@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 
 from syntax.errors import SpecError
 from trainer.evaluation.trained import load_model
+from trainer.models.parts import save_parts
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.requirements import Requirements
 
@@ -19,8 +20,8 @@ _LOG: Final = logging.getLogger(__name__)
 def export_encoder(run: Path, folder: Path) -> None:
     """Write the stock encoder of a run, and its tokenizer where that is on this machine.
 
-    What a system adds to the stock encoder (gates, graph encoders), heads and objectives stay
-    behind.
+    What a system adds to the stock encoder (gates, graph encoders) is in a file beside it, which
+    models of the same system take (`trainer.models.parts`). Heads and objectives stay behind.
 
     Args:
         run: Output of the run.
@@ -40,6 +41,7 @@ def export_encoder(run: Path, folder: Path) -> None:
             "pieces; export a run of another model"
         )
     encoder.save_pretrained(folder)
+    save_parts(model.encoder, model.config.model, folder)
     needs = Requirements.from_json(model.config.requires)
     found = read_tokenizer(needs.tokenizer_name)
     if found is None or found.fingerprint != needs.tokenizer:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel, model_class
+from trainer.models.parts import take_parts
 from trainer.nn.stock import (
     ATTENTION,
     check_fits,
@@ -87,6 +88,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         if recipe.task.added_tokens():
             encoder.resize_token_embeddings(stock.vocab_size, mean_resizing=False)
     model = model_class(recipe.task.name)(config, encoder)
+    take_parts(model.encoder, options)
     model.encoder.prepare(recipe, profile)
     model.head.prepare(recipe, profile)
     for name, head in model.heads.items():

@@ -66,6 +66,11 @@ class ModelOptions:
         return False
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """Options under which the weights of the system's own parts mean what they were taught."""
+        return ()
+
+    @property
     def starts_from(self) -> Path | None:
         """Folder of a run whose weights, those of heads among them, are the first ones."""
         return None

@@ -43,6 +43,11 @@ class MicroBertOptions(SlaOptions):
         check_bert(self)
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """As for local attention."""
+        return ("sla", "threshold", "window", "gate", "punctuation", "local_layers")
+
+    @property
     def attends_locally(self) -> bool:
         """Only with ``sla``."""
         return self.use_syntax and self.sla

@@ -38,6 +38,11 @@ class SgNetOptions(ModelOptions):
         check_range("model.alpha", self.alpha, 0, 1)
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """What the layer reads, and how its states are mixed."""
+        return ("mask", "aggregation", "alpha")
+
+    @property
     def mask_name(self) -> str:
         """Name of the matrix that says what each word attends to."""
         return f"sgnet_mask(variant={self.mask})"

@@ -48,6 +48,11 @@ class SlaOptions(ModelOptions):
         )
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """What is near, and where and which way the gates weigh it."""
+        return ("threshold", "window", "gate", "punctuation", "local_layers")
+
+    @property
     def attends_locally(self) -> bool:
         """Whether layers do; not without trees."""
         return self.use_syntax

@@ -61,6 +61,14 @@ class SyntaxBertOptions(ModelOptions):
             raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """What the graph encoder is, and which heads it biases."""
+        return (
+            *("gat", "attention_bias", "gat_layers", "gat_heads", "gat_head_size", "max_distance"),
+            *("use_upos", "use_deprel", "syntax_heads", "syntax_layers"),
+        )
+
+    @property
     def has_syntax_states(self) -> bool:
         """Those of its graph encoder."""
         return True

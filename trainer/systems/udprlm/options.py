@@ -98,6 +98,11 @@ class UdPrlmOptions(ModelOptions):
             )
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        """Of the parser, its labels, and the further layer."""
+        return (*OF_PARSER, "labels", "usi", *OF_USI)
+
+    @property
     def integrates(self) -> bool:
         """Whether there is a further layer, and what it reads."""
         return self.use_syntax and self.usi

@@ -1,0 +1,92 @@
+"""What a system adds to its stock encoder, such as gates or a graph encoder, in a file of its own.
+
+An exported encoder is a stock one, and such a file lies beside its weights: transformers loads the
+one alone, and a model of the same system takes both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from syntax.errors import ModelLoadError, SpecError
+from syntax.strict_json import parse_json
+from trainer.nn.encoder import Encoder
+from trainer.options import ModelOptions
+
+PARTS: Final = "parts.safetensors"
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def own_parts(encoder: Encoder) -> dict[str, Tensor]:
+    """The weights that are not of the stock encoder, by their names in the whole one."""
+    stock = set() if encoder.stock is None else {id(one) for one in encoder.stock.parameters()}
+    return {name: one for name, one in encoder.named_parameters() if id(one) not in stock}
+
+
+def save_parts(encoder: Encoder, model: dict[str, Any], folder: Path) -> None:
+    """Write the parts of an encoder, if it has any, with the options of its model."""
+    parts = {name: one.detach().contiguous() for name, one in own_parts(encoder).items()}
+    if parts:
+        save_file(parts, folder / PARTS, metadata={"model": json.dumps(model)})
+
+
+def take_parts(encoder: Encoder, options: ModelOptions) -> None:
+    """Give a new encoder the parts beside the pretrained weights that it has, if there are any.
+
+    Parts of another system, or of a model that is trained without its trees, are left behind, and a
+    warning is logged.
+
+    Raises:
+        SpecError: They were trained with other options, or are of another size.
+        ModelLoadError: The file cannot be read.
+    """
+    path = Path(options.encoder) / PARTS
+    if options.weights != "pretrained" or not path.is_file():
+        return
+    model, parts = _read(path)
+    if model["name"] != options.name or not options.use_syntax:
+        _LOG.warning(
+            "%s also has parts that %s learned, and they are left behind: set model.name=%s and "
+            "model.use_syntax=true to take them",
+            *(path.parent, model["name"], model["name"]),
+        )
+        return
+    own = parse_json(json.dumps(asdict(options)))
+    for name in options.learned_with:
+        if model[name] != own[name]:
+            raise SpecError(
+                f"the parts in {path} were trained with model.{name}={json.dumps(model[name])}, "
+                f"and the recipe says {json.dumps(own[name])}; set both alike, or remove the file "
+                "to begin with new parts"
+            )
+    places = own_parts(encoder)
+    ours, theirs = ({name: tuple(one.shape) for name, one in x.items()} for x in (places, parts))
+    if ours != theirs:
+        differing = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        raise SpecError(
+            f"the parts in {path} are of another size or number, beginning with {differing[0]}: "
+            f"{theirs.get(differing[0])} there and {ours.get(differing[0])} here; set the options "
+            "of the model as they were in training"
+        )
+    with torch.no_grad():
+        for name, one in places.items():
+            one.copy_(parts[name])
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        with safe_open(path, "pt") as file:
+            model: dict[str, Any] = parse_json(file.metadata()["model"])
+            return model, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ModelLoadError(f"{path} cannot be read: {error}; export the run again") from error

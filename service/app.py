@@ -81,6 +81,8 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
         responses=error_answers(422),
         docs_url=None,
         redoc_url=None,
+        # A redirect would repeat the query, with its text, over plain HTTP behind a proxy.
+        redirect_slashes=False,
     )
     install_error_handlers(app)
     for routes in (

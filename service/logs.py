@@ -61,6 +61,8 @@ def own_process(level: str, form: LogFormat = "console") -> None:
     os.environ.update({_LEVEL: level, _FORMAT: form})
     logging.basicConfig(handlers=[_Bridge()], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
+    # Its warnings quote the bodies that it cannot read.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     sys.excepthook = _report_crash
     threading.excepthook = lambda fault: _report_crash(
         fault.exc_type, fault.exc_value, fault.exc_traceback

@@ -9,6 +9,7 @@ import resource
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -22,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.app import create_app
 from service.checks import check_bind
 from service.jobs.processes import GRACE_SECONDS
+from service.jobs.tools import load_kernels
 from service.logs import own_process
 from service.protocol import BoundedProtocol
 from service.relay import relay_standard_error
@@ -37,6 +39,7 @@ SWITCH_SECONDS: Final = 0.0005
 that /health/live may take, before the loop has done anything."""
 
 _MARGIN_SECONDS: Final = 10.0
+_QUIET_SECONDS: Final = 3.0
 _MOST_FILES: Final = 65_536
 
 _log = structlog.get_logger("parsebank.server")
@@ -91,6 +94,8 @@ class Server(uvicorn.Server):
             _log.info(
                 "listening", url=_url(bound), pid=os.getpid(), keys=keys, **_engines(self.config)
             )
+        if not self.should_exit:
+            threading.Thread(target=_prepare_kernels, name="kernels", daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish what was accepted, and stop."""
@@ -127,6 +132,23 @@ class Server(uvicorn.Server):
         timer.daemon = True
         timer.start()
         return timer
+
+
+def _prepare_kernels() -> None:
+    """Load the compiled kernels of matrices, so that no request waits for them.
+
+    After an installation they are compiled first, for up to half a minute; the log says so.
+    """
+    started = time.monotonic()
+    told = threading.Timer(_QUIET_SECONDS, _log.info, ("matrix kernels are being compiled",))
+    told.daemon = True
+    told.start()
+    load_kernels()
+    told.cancel()
+    seconds = time.monotonic() - started
+    (_log.info if seconds > _QUIET_SECONDS else _log.debug)(
+        "matrix kernels are ready", seconds=round(seconds, 1)
+    )
 
 
 def _without_trace(send: Send) -> Send:

@@ -106,9 +106,12 @@ def _word_count(line: str) -> int:
     return len(_WORD.findall(line))
 
 
-def words_of(sentence: Any) -> ParseInput:
+def words_of(sentence: Any, with_tags: bool) -> ParseInput:
     """The words of a sentence that was read, as the parser is to take them."""
-    return ParseInput("pretokenized", tokens=tuple(word.form for word in list(sentence.words)[1:]))
+    words = list(sentence.words)[1:]
+    tags = tuple((word.lemma, word.upostag, word.xpostag, word.feats) for word in words)
+    forms = tuple(word.form for word in words)
+    return ParseInput("pretokenized", tokens=forms, tags=tags if with_tags else None)
 
 
 def _check_words(words: int, limits: Limits) -> None:

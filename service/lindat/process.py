@@ -74,6 +74,12 @@ class _Job:
         return Shown(self.request.tagger, self.request.parser)
 
     @property
+    def follows_tags(self) -> bool:
+        """Whether the parser gets the tags that are there, or none, as UDPipe's alone does."""
+        alone = self.request.parser and not self.request.tagger
+        return alone and self.model.backend == "udpipe.v1"
+
+    @property
     def limits(self) -> Limits:
         return Limits(self.settings.max_chars_per_text, self.settings.max_words_per_sentence)
 
@@ -86,16 +92,18 @@ class _Job:
         )
         pairs = zip(parts, parses, strict=True)
         placed = [Placed(part.start, parse) for part, parse in pairs if parse is not None]
-        return await asyncio.to_thread(tokenized, data, placed, options, self.shown)
+        if not self.follows_tags:
+            return await asyncio.to_thread(tokenized, data, placed, options, self.shown)
+        bare = Shown(tags=False, heads=False)
+        sentences = await asyncio.to_thread(tokenized, data, placed, options, bare)
+        return await self._annotated(sentences)
 
     async def read(self) -> list[Any]:
         """The sentences of tokenized data, with the requested annotation."""
         request, limits = self.request, self.limits
         sentences = await asyncio.to_thread(read_sentences, request.data, request.input, limits)
         if request.tagger or request.parser:
-            items = [words_of(sentence) for sentence in sentences]
-            parses = await self._parse(items, may_split=False)
-            await asyncio.to_thread(self._annotate, sentences, parses)
+            return await self._annotated(sentences)
         return sentences
 
     def answer(self, sentences: Sequence[Any]) -> LindatAnswer:
@@ -117,6 +125,13 @@ class _Job:
         limit = self.settings.max_chars_per_text
         parts = cut_lines(data) if options.presegmented else cut_text(data, limit)
         return [part for part in parts if part.item.joined.strip()]
+
+    async def _annotated(self, sentences: list[Any]) -> list[Any]:
+        """The sentences with the annotation that is asked for."""
+        items = [words_of(sentence, self.follows_tags) for sentence in sentences]
+        parses = await self._parse(items, may_split=False)
+        await asyncio.to_thread(self._annotate, sentences, parses)
+        return sentences
 
     def _annotate(self, sentences: Sequence[Any], parses: Sequence[Parse | None]) -> None:
         for sentence, parse in zip(sentences, parses, strict=True):
@@ -141,7 +156,9 @@ class _Job:
         found: list[ItemFeatures | ParsebankError] = []
         turn = self.settings.max_queued_words // _TURNS
         for batch in await asyncio.to_thread(_batches, items, turn):
-            asked = FeatureRequest(tuple(batch), parser=self.model.name, store=self.keep)
+            # What follows given tags is no parse of the text alone, as the store holds them.
+            keep = self.keep and all(item.tags is None for item in batch)
+            asked = FeatureRequest(tuple(batch), parser=self.model.name, store=keep)
             answer = await self.pipeline.run(asked)
             found += answer.items
         return found

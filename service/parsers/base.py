@@ -26,12 +26,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParseInput:
-    """One text to parse: ``text``, or the ``tokens`` of `syntax.examples.TOKEN_MODES`."""
+    """One text to parse: ``text``, or the ``tokens`` of `syntax.examples.TOKEN_MODES`.
+
+    Attributes:
+        tags: With ``pretokenized`` and UDPipe: lemma, upos, xpos and feats of each token, which the
+            parser then follows instead of its own tagger.
+    """
 
     mode: ParseMode
     text: str | None = None
     tokens: tuple[str, ...] | None = None
     long_sentences: LongSentences = "refuse"
+    tags: tuple[tuple[str, str, str, str], ...] | None = None
 
     @property
     def characters(self) -> int:

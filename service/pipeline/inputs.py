@@ -8,7 +8,7 @@ from typing import Final
 
 from service.parsers import Limits, ParseInput, ParserIdentity
 from service.parsers.languages import language_code
-from syntax import keys
+from syntax import fingerprint, keys
 from syntax.errors import (
     EmptyTextError,
     EmptyTokenError,
@@ -23,8 +23,11 @@ _FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_key(parser: ParserIdentity, lang: str, item: ParseInput, limits: Limits) -> str:
-    """The key of a parse; all ISO 639 codes of a language give the same key."""
-    return keys.parse_key(
+    """The key of a parse; all ISO 639 codes of a language give the same key.
+
+    With given tags, it is one that no store has.
+    """
+    key = keys.parse_key(
         parser.fingerprint,
         language_code(lang),
         item.mode,
@@ -33,6 +36,7 @@ def parse_key(parser: ParserIdentity, lang: str, item: ParseInput, limits: Limit
         item.long_sentences,
         limits.max_words_per_sentence,
     )
+    return key if item.tags is None else fingerprint({"parse": key, "tags": item.tags})
 
 
 def check_input(item: ParseInput, limits: Limits) -> None:
@@ -54,7 +58,8 @@ def check_input(item: ParseInput, limits: Limits) -> None:
     _check_size(item, limits)
     _check_characters(item.joined)
     if item.tokens is not None:
-        _check_tokens(item.tokens)
+        if item.tags is None:  # else UDPipe itself found them, and took them for words
+            _check_tokens(item.tokens)
         _check_length(item, limits.max_words_per_sentence)
     elif not item.joined.strip():
         raise EmptyTextError("the text is empty or only white space; send at least one word")

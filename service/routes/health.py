@@ -17,12 +17,14 @@ router = APIRouter(prefix="/health", tags=["health"])
 _ALIVE: Final = HealthAnswer().model_dump_json().encode()
 
 
+@router.head("/live", include_in_schema=False)
 @router.get("/live", response_model=HealthAnswer)
 async def live() -> Response:
     """Answer while the event loop runs, under any load."""
     return Response(_ALIVE, media_type="application/json")
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses={503: {"model": ErrorBody}})
 async def ready(request: Request) -> HealthAnswer:
     """Check whether a parse would succeed.

@@ -29,6 +29,7 @@ _LIMITS: Final = (
 )
 
 
+@router.head("/info", include_in_schema=False)
 @router.get("/info")
 async def info(request: Request, services: UsesServices) -> InfoAnswer:
     """Show version, defaults, limits, and what the caller may do."""

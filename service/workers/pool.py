@@ -26,6 +26,9 @@ STARTS: Final = 4
 """How often a fork server is started in a row that does not come to fork a worker. Whoever kills
 one may kill the next; a file that crashes its library does so every time."""
 
+COUNTED_AT_ONCE: Final = 100_000
+"""Characters whose words are counted in the event loop, in a millisecond; more, in a thread."""
+
 _MIB = 1024 * 1024
 
 _log = structlog.get_logger(__name__)
@@ -151,10 +154,15 @@ class WorkerPool:
             deadline: See `parse`.
             first: Take the next turn of all requests.
         """
+        loop = asyncio.get_running_loop()
+        arrived = loop.time()
+        if sum(item.characters for item in items) > COUNTED_AT_ONCE:
+            words = await asyncio.to_thread(_words, items)
+        else:
+            words = _words(items)
         if self._is_stopped:
             raise unloaded()
-        loop = asyncio.get_running_loop()
-        request = PendingRequest(items, loop.time(), deadline)
+        request = PendingRequest(items, words, arrived, deadline)
         request.refuse(self._slow_error)
         self.queue.put(request, first)
         alarm = loop.call_at(deadline, self.queue.expire, request)
@@ -258,6 +266,10 @@ class WorkerPool:
     def _fail_all(self, error: ParsebankError) -> None:
         for text in self.queue.drain():
             text.settle(error)
+
+
+def _words(items: Sequence[ParseInput]) -> list[int]:
+    return [item.words for item in items]
 
 
 def unloaded() -> WorkerDiedError:

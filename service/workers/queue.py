@@ -59,6 +59,7 @@ class PendingRequest:
 
     Args:
         items: The texts.
+        words: About how many words each has.
         arrived: Time of arrival, in the event loop's time.
         deadline: Time at which open texts fail, in the event loop's time.
 
@@ -70,11 +71,14 @@ class PendingRequest:
         is_closed: Whether the caller has stopped waiting.
     """
 
-    def __init__(self, items: Sequence[ParseInput], arrived: float, deadline: float) -> None:
+    def __init__(
+        self, items: Sequence[ParseInput], words: Sequence[int], arrived: float, deadline: float
+    ) -> None:
         self.arrived = arrived
         self.deadline = deadline
         self.texts = [
-            PendingText(item, max(item.words, 1), n, self) for n, item in enumerate(items)
+            PendingText(item, max(count, 1), n, self)
+            for n, (item, count) in enumerate(zip(items, words, strict=True))
         ]
         self.answers: asyncio.Queue[tuple[int, Outcome]] = asyncio.Queue()
         self.waiting = deque(self.texts)

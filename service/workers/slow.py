@@ -73,5 +73,4 @@ class SlowTexts:
 
 
 def _key(fingerprint: str, item: ParseInput) -> _Key:
-    content = repr((item.mode, item.long_sentences, item.text, item.tokens))
-    return fingerprint, blake2b(content.encode(), digest_size=16).digest()
+    return fingerprint, blake2b(repr(item).encode(), digest_size=16).digest()

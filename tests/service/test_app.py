@@ -37,6 +37,20 @@ def test_building_the_app_touches_nothing(tmp_path: Path) -> None:
 
 
 @asyncio_module
+async def test_probes_may_ask_by_head(client: httpx.AsyncClient) -> None:
+    for path in ("/health/live", "/health/ready", "/info"):
+        answer = await client.head(path)
+        assert (answer.status_code, (await client.get(path)).status_code) == (200, 200)
+
+
+@asyncio_module
+async def test_no_answer_repeats_a_text_in_a_redirect(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/process/?data=It+rained.")
+    assert answer.status_code == 404
+    assert "location" not in answer.headers
+
+
+@asyncio_module
 async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> None:
     info = (await client.get("/info")).json()
     assert info["parser"] == "udpipe/english-ewt"

@@ -223,6 +223,32 @@ async def test_a_parser_alone_keeps_the_tags_and_a_tagger_alone_the_heads(
     assert [word.upos for word in tagged.words] == [word.upos for word in both.words]
 
 
+TAGGED = """# sent_id = 1
+1\tTime\ttime\tVERB\tVB\tVerbForm=Inf\t_\t_\t_\t_
+2\tflies\tfly\tNOUN\tNNS\tNumber=Plur\t_\t_\t_\t_
+3\tlike\tlike\tADP\tIN\t_\t_\t_\t_\t_
+4\tarrows\tarrow\tNOUN\tNNS\tNumber=Plur\t_\t_\t_\tSpaceAfter=No
+5\t.\t.\tPUNCT\t.\t_\t_\t_\t_\t_
+
+"""
+
+
+async def test_a_parser_alone_follows_the_tags_that_are_given(client: httpx.AsyncClient) -> None:
+    other = TAGGED.replace("VERB\tVB\tVerbForm=Inf", "NOUN\tNN\tNumber=Sing")
+    found = set()
+    for data in (TAGGED, other, GIVEN, TAGGED + other):
+        ours = await result(client, data=data, input="conllu", parser="")
+        assert ours == udpipe.read(data, "conllu", "conllu", tag=False)
+        found.add(ours)
+    assert len(found) == 4
+    for text in NASTY:  # of running text there are none
+        ours = await result(client, data=text, tokenizer="", parser="")
+        assert ours == udpipe.tokenized(text, "", "conllu", tag=False)
+    words = {"tokens": [["Time", "flies", "like", "arrows", "."]], "store": False}
+    (item,) = (await client.post("/parse", json=words)).json()["items"]
+    assert not item["cached"]  # nothing of it is in the store
+
+
 async def test_a_form_is_decoded_as_browsers_encode_it() -> None:
     fields = {"data": "a+b c&d=%41 é\r\n日本%", "tokenizer": "", "x y": "z"}
     encoded = urlencode(fields).encode()

@@ -51,7 +51,7 @@ class Bench:
         """A request in the queue, which expires as the pool sees to it."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        asked = PendingRequest(items, now, now + seconds)
+        asked = PendingRequest(items, [item.words for item in items], now, now + seconds)
         self.queue.put(asked)
         loop.call_at(asked.deadline, self.queue.expire, asked)
         return asked

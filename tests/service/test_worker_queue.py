@@ -19,7 +19,8 @@ sizes = st.lists(st.integers(1, 3 * QUANTUM), min_size=1, max_size=8)
 
 
 def request(words: list[int], deadline: float = 30.0) -> PendingRequest:
-    return PendingRequest([text(size) for size in words], 0.0, deadline)
+    items = [text(size) for size in words]
+    return PendingRequest(items, [item.words for item in items], 0.0, deadline)
 
 
 def text(words: int) -> ParseInput:

@@ -58,7 +58,7 @@ class UdpipeParser:
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
         """Tokenise, check every sentence's length, and only then tag and parse."""
         found = self._fitting(item, limits.max_words_per_sentence)
-        self._analyse(found)
+        self._analyse(item, found)
         return _copied(item, found)
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
@@ -69,9 +69,9 @@ class UdpipeParser:
         """
         limit = limits.max_words_per_sentence
         texts = [attempt(self._fitting, item, limit) for item in items]
-        for found in texts:
+        for item, found in zip(items, texts, strict=True):
             if not isinstance(found, ParsebankError):
-                self._analyse(found)
+                self._analyse(item, found)
         for item, found in zip(items, texts, strict=True):
             yield found if isinstance(found, ParsebankError) else attempt(_copied, item, found)
 
@@ -93,7 +93,7 @@ class UdpipeParser:
     def _found(self, item: ParseInput) -> list[_Found]:
         """The sentences of a text, tokenised."""
         if item.mode == "pretokenized" and item.tokens is not None:
-            return [(_from_words(item.tokens), joined_surface(item.tokens))]
+            return [(_from_words(item.tokens, item.tags or ()), joined_surface(item.tokens))]
         if item.mode == "tokens_mwt" and item.tokens is not None:
             forms, surface = with_words(item.tokens, _segments(self._one(item.joined)))
             return [(_from_words(forms), surface)]
@@ -101,10 +101,11 @@ class UdpipeParser:
             return self._split(item.joined)
         return self._one(item.joined)
 
-    def _analyse(self, found: list[_Found]) -> None:
+    def _analyse(self, item: ParseInput, found: list[_Found]) -> None:
         model = self._model
         for sentence, _ in found:
-            if not (model.tag(sentence, "") and model.parse(sentence, "")):
+            is_tagged = item.tags is not None or model.tag(sentence, "")
+            if not (is_tagged and model.parse(sentence, "")):
                 name = self._identity.name
                 raise ModelLoadError(f"{name} has no tagger or no parser; use another")
 
@@ -195,10 +196,13 @@ def _copied(item: ParseInput, found: list[_Found]) -> Parse:
     return columns.parse()
 
 
-def _from_words(forms: Iterable[str]) -> Any:
+def _from_words(forms: Iterable[str], tags: Iterable[tuple[str, str, str, str]] = ()) -> Any:
     sentence = ufal.udpipe.Sentence()
     for form in forms:
         sentence.addWord(form)
+    for at, tagged in enumerate(tags, 1):
+        word = sentence.words[at]
+        word.lemma, word.upostag, word.xpostag, word.feats = tagged
     return sentence
 
 

@@ -350,8 +350,6 @@ def learning_rate(
         int(training.warmup_share * total_steps),
         warmup_epoch_steps,
     )
-    if step < warmup_epoch_steps == warmup:  # the last step of these passes has the full rate
-        return training.learning_rate * (step + 1) / warmup
     if step < warmup:
         return training.learning_rate * (step + 1) / warmup
     if training.schedule == "plateau":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import duckdb
 import numpy as np
@@ -26,7 +26,7 @@ from syntax.matrices import UNREACHABLE16, tree_depths, tree_squares
 from syntax.matrices.offsets import owner_of, sizes
 from syntax.trees.ud import DEPREL, UPOS
 
-Column = pa.ChunkedArray
+Column: TypeAlias = pa.ChunkedArray
 """Values of an argument in some thousand rows, none of them null."""
 
 

@@ -30,7 +30,7 @@ Positions = NDArray[np.int64]
 _Kept = NDArray[np.int32] | NDArray[np.int64]
 """Positions while an order is worked out, in half the memory where there are few enough."""
 
-Lengths = Callable[[Positions], NDArray[np.integer]]
+Lengths = Callable[[NDArray[np.integer]], NDArray[np.integer]]
 """Lengths of examples by their positions. *Shape:* (N,) to (N,)."""
 
 

@@ -191,6 +191,8 @@ def row_of(
 ) -> dict[str, Any]:
     """A command, and its CPU seconds by checkout."""
     words, folder = one.words(found), found["store"].parent
+    if one.command in QUICK:  # the first of all may parse, compile or write what the others find
+        measured(words, folder, checkouts["here"])
     turns = {
         name: [measured(words, folder, checkout) for _ in range(rounds)]
         for name, checkout in checkouts.items()

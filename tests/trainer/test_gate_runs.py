@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from statistics import fmean
 
+import numpy as np
 import pytest
 import torch
 
@@ -131,7 +131,7 @@ def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> 
 
 @pytest.mark.slow
 def test_trees_help_where_the_label_is_about_the_tree(tmp_path, english, tokenizer) -> None:
-    """Whether one mention is the head of the other; by more than seeds explain."""
+    """Whether one mention is the head of the other; by more than seeds explain, seed by seed."""
     write_related(tmp_path / "ace", english, pairs=10)
     settings = (
         *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),
@@ -151,5 +151,5 @@ def test_trees_help_where_the_label_is_about_the_tree(tmp_path, english, tokeniz
                 recipe = with_settings(RECIPES["gate-relation"](), [*settings, *further])
                 run = train(recipe, store, tmp_path / f"{seed}-{trees}")
                 scores[trees].append(run.progress.best.headline)
-    assert min(scores[True]) > max(scores[False]), scores
-    assert fmean(scores[True]) > fmean(scores[False]) + 0.08, scores
+    gains = np.subtract(scores[True], scores[False])
+    assert gains.mean() > max(0.02, 3 * gains.std(ddof=1) / len(gains) ** 0.5), scores

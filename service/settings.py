@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from featurestore import DEFAULT_STORE
@@ -346,15 +345,14 @@ def read_settings(**given: Any) -> Settings:
         Settings()
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        faults = "; ".join(map(_fault, error.errors()))
+        faults = "; ".join(
+            f"{name} (PARSEBANK_{name.upper()}) is {fault['input']!r}: {fault['msg']}"
+            for fault in error.errors()
+            for name in [".".join(map(str, fault["loc"]))]
+        )
     except SettingsError as error:
         faults = f"{error}; give it as JSON"
     raise SpecError(f"the settings are wrong: {faults}")
-
-
-def _fault(fault: ErrorDetails) -> str:
-    name = ".".join(map(str, fault["loc"]))
-    return f"{name} (PARSEBANK_{name.upper()}) is {fault['input']!r}: {fault['msg']}"
 
 
 def is_loopback(host: str) -> bool:

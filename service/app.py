@@ -43,7 +43,7 @@ from service.security.middleware import Authenticator, AuthMiddleware
 from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
-from service.settings import Settings, read_settings
+from service.settings import Settings, checked_settings
 
 _DESCRIPTION: Final = """Texts in, Universal Dependencies out: aligned to wordpieces, with
 distances, depths and ancestors, and kept. Parse once, train many."""
@@ -59,7 +59,7 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
     The app opens the store and resumes jobs when it starts, not here. While it runs,
     ``app.state.services`` holds the `service.services.Services`.
     """
-    chosen = read_settings(**fields) if settings is None else settings
+    chosen = checked_settings(fields) if settings is None else settings
     if not structlog.is_configured():
         # structlog logs to standard output by default, which belongs to the embedding program.
         configure_logging(chosen.log_level, chosen.log_format)

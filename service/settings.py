@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -341,9 +342,18 @@ def read_settings(**given: Any) -> Settings:
     Raises:
         SpecError: A value is not as its field describes, also one that is overridden.
     """
+    return checked_settings({name: value for name, value in given.items() if value is not None})
+
+
+def checked_settings(fields: Mapping[str, Any]) -> Settings:
+    """Settings from the environment, overridden by all fields that are given.
+
+    Raises:
+        SpecError: A value is not as its field describes, also one that is overridden.
+    """
     try:
         Settings()
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return Settings(**fields)
     except ValidationError as error:
         faults = "; ".join(
             f"{name} (PARSEBANK_{name.upper()}) is {fault['input']!r}: {fault['msg']}"

@@ -189,3 +189,19 @@ def test_a_failed_commit_takes_its_room_again(disk, records) -> None:
     disk.full = False
     buffer.close()
     assert disk.keys == [record.key for record in records[:2]]
+
+
+def test_a_full_disk_is_warned_of_once_and_its_end_told(disk, records, caplog) -> None:
+    buffer = WriteBuffer(disk.commit, rows=1000, seconds=60)
+    disk.full = True
+    buffer.put(records[0])
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            buffer.flush()
+    disk.full = False
+    buffer.flush()
+    buffer.close()
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 2, warned
+    assert "no space left" in warned[0]
+    assert warned[1] == "parses are committed again"

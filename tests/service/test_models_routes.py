@@ -61,6 +61,7 @@ async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path
     }
     assert "is recorded" in models["udpipe/wrong"]["problem"]
     assert models["udpipe/wrong"]["fingerprint"] is None
+    assert "not a UDPipe 1 model" in models["udpipe/damaged"]["problem"]
 
 
 @pytest.mark.slow

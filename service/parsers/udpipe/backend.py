@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from syntax.errors import ModelLoadError, ParsebankError
 _FORCED_BREAK: Final = 500
 """Tokens after which UDPipe's tokenizer ends a sentence in any case
 (``emergency_sentence_split`` in MorphoDiTa's unicode tokenizer)."""
+
+_MAGIC: Final = b"\x12morphodita_parsito"
 
 _RAW: Final = "ranges"
 _ONE: Final = "ranges;presegmented"
@@ -154,7 +157,25 @@ def find_udpipe(folder: Path) -> Iterator[ModelFile]:
         langs = (lang,) if lang else ()
         name = f"udpipe/{path.stem}"
         sha256 = card.get("sha256")
+        if problem is None and sha256 is None and not _begins_as_a_model(path):
+            # A recorded checksum finds more; without one the first text would.
+            problem = f"{path} is not a UDPipe 1 model; fetch it again"
         yield ModelFile("udpipe.v1", name, path, langs, sha256, card, problem=problem)
+
+
+def _begins_as_a_model(path: Path) -> bool:
+    """False for a file that is none; its first bytes are read again when it has changed."""
+    try:
+        found = path.stat()
+        return _first_bytes(path, found.st_mtime_ns, found.st_size) == _MAGIC
+    except OSError:  # named where the file is used
+        return True
+
+
+@lru_cache(maxsize=1024)
+def _first_bytes(path: Path, changed_at: int, size: int) -> bytes:  # noqa: ARG001 - what tells versions apart
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC))
 
 
 def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) -> UdpipeParser:  # noqa: ARG001 - it runs on the processor whatever is asked for

@@ -31,7 +31,7 @@ class StatedDataset(FeatureDataset):
     """A dataset whose streams give ``word_states``: a `WordStates` for each sequence.
 
     A stream holds the states of a pool of examples at a time (``pool``, in chunks of about 256k
-    pieces), of 32 chunks at most; of 768 numbers that is at most 400 MB a chunk.
+    pieces), of 24 chunks at most; of 768 numbers that is at most 400 MB a chunk.
 
     Args:
         store: The store.

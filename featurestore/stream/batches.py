@@ -23,7 +23,7 @@ from syntax.batches.display import Batch
 from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
 
-READ_PIECES: Final = 32 * CHUNK_PIECES
+READ_PIECES: Final = 24 * CHUNK_PIECES
 """Pieces that are read together, at most, unless one batch has more. A random part of a dataset
 lies in all its row groups, so that an exact shuffle reads every file once for so many pieces."""
 

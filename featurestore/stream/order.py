@@ -56,8 +56,8 @@ class OrderPolicy:
         int | None,
         Option(
             "Number of chunks of about 262,144 pieces that are shuffled together: more mix better "
-            "and need more memory, up to 32. `None` shuffles everything exactly, and reads all "
-            "files once for each 32 chunks.",
+            "and need more memory, up to 24. `None` shuffles everything exactly, and reads all "
+            "files once for each 24 chunks.",
             low=1,
         ),
     ] = 8

@@ -37,7 +37,7 @@ ROW_GROUP = 128
 OPEN_FILES: Final = 32
 """Files that stay open between two looks for a key."""
 
-BULK_FOOTERS: Final = 4 << 20
+BULK_FOOTERS: Final = 2 << 20
 """Bytes of footers that are remembered where many parses are read together, file by file: reading
 one again costs a few milliseconds, and what 30 files of 100,000 parses have takes 450 MB."""
 
@@ -361,6 +361,7 @@ class ParseTable:
 
     def _packed_rows(self, path: str, _keys: Sequence[str], rows: NDArray[np.int32]) -> list[bytes]:
         found: list[bytes] = self._bulk.rows(path, rows, _PACKED)["record"].to_pylist()
+        pa.default_memory_pool().release_unused()  # else Arrow keeps what a file took
         return found
 
     def _word_counts(self, path: str, _keys: Sequence[str], rows: NDArray[np.int32]) -> list[int]:

@@ -51,7 +51,7 @@ THIRD_PARTY = {
 LAYERS: dict[str, tuple[set[str], ...]] = {
     "parsebank": ({""}, {"__main__"}),
     "syntax": (
-        {"errors", "compiled", "deprecated", "spans", "fingerprint", "strict_json"},
+        {"errors", "compiled", "spans", "fingerprint", "strict_json"},
         {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
         | {"shapes"},
         {"variant", "examples", "labels"},
@@ -76,7 +76,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"commands"},
     ),
     "clients": (
-        {"files", "processes", "results", "retries", "shards", "spelling"},
+        {"files", "processes", "shards", "spelling"},
         {"client"},
         {"progress"},
         {""},
@@ -132,11 +132,6 @@ COMMAND_LIBRARIES = {"typer", "rich"}
 
 def modules(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
-
-
-def is_alias(path: Path) -> bool:
-    """Whether a module is only the deprecated name of another, in whatever layer that is."""
-    return "__getattr__ = moved(" in path.read_text(encoding="utf-8")
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -199,7 +194,7 @@ def layer_of(module: str, layers: tuple[set[str], ...]) -> int | None:
 
 @pytest.mark.parametrize("package", LAYERS)
 def test_each_module_has_a_layer(package: str) -> None:
-    names = [module_name(path) for path in modules(package) if not is_alias(path)]
+    names = [module_name(path) for path in modules(package)]
     assert [name for name in names if layer_of(name, LAYERS[package]) is None] == []
 
 

@@ -127,19 +127,3 @@ def test_objectives_of_syntax_states_go_with_a_model_that_has_none() -> None:
     kept = ["objectives.tree_depth.states=last", "model.name=sla.v1"]
     (depth,) = with_settings(RECIPES["sample"](), kept).objectives
     assert (depth.name, depth.weight) == ("tree_depth.v1", 0.01)
-
-
-@pytest.mark.parametrize(
-    ("option", "now"),
-    [
-        ("structure_weight", "objectives.tree_distance.weight and objectives.tree_depth.weight"),
-        ("model.structure_weight", "objectives.tree_distance.weight"),
-        ("model.probe_rank", "objectives.tree_depth.rank"),
-        ("probe_target", "objectives.tree_distance.target"),
-        ("model.objectives", "set objectives instead"),
-    ],
-)
-def test_an_option_of_an_earlier_release_is_refused_with_the_present_one(option, now) -> None:
-    with pytest.raises(UnknownNameError, match="of an earlier release; set") as error:
-        with_settings(RECIPES["xnli"](), [f"{option}=1"])
-    assert now in str(error.value)

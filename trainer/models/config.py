@@ -12,7 +12,6 @@ from trainer.nn.attention import SDPA
 from trainer.options import MAIN, ModelOptions, ObjectiveOptions, SyntaxBertOptions, TaskOptions
 from trainer.options.parser import MixedStates
 from trainer.options.settings import section_from_json
-from trainer.systems import upgraded
 
 
 class SyntaxConfig(PretrainedConfig):
@@ -53,11 +52,8 @@ class SyntaxConfig(PretrainedConfig):
         # transformers builds a configuration without arguments to find out its defaults.
         self.encoder = dict(encoder or {"model_type": "bert"})
         self.attention = attention
-        # Earlier releases wrote objectives among the options of the model.
-        given = {"model": dict(model or {"name": SyntaxBertOptions().name})}
-        content = upgraded({**given, "objectives": [dict(one) for one in objectives]})
-        self.model: dict[str, Any] = content["model"]
-        self.objectives: list[dict[str, Any]] = content["objectives"]
+        self.model = dict(model or {"name": SyntaxBertOptions().name})
+        self.objectives = [dict(one) for one in objectives]
         self.task = dict(task or {"name": "sequence_classification.v1"})
         self.classes = {name: list(names) for name, names in (classes or {}).items()}
         self.requires = dict(requires or {})

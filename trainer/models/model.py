@@ -5,10 +5,9 @@ The classes differ in name only, so that each is found through the auto class of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final, Self, cast
+from typing import Any, cast
 
 import torch
 import transformers
@@ -24,9 +23,6 @@ from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS, Head
-
-EARLIER_NAMES: Final = {r"^encoder\.losses\.objectives\.": "objectives."}
-"""Weights under the names of earlier releases, as patterns, with what stands there now."""
 
 
 class SyntaxModel(PreTrainedModel):
@@ -64,18 +60,7 @@ class SyntaxModel(PreTrainedModel):
         for head in (self.head, *self.heads.values()):
             cast(Head, head).connect(self.encoder)
             self._check_gives(cast(Head, head))
-        self.register_load_state_dict_pre_hook(_rename_earlier)  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
-
-    @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
-        """As transformers loads a model; weights of earlier releases are found, too."""
-        model: Any = super().from_pretrained(*args, key_mapping=EARLIER_NAMES, **kwargs)
-        # Otherwise transformers would save the weights under the earlier names again.
-        loaded = model[0] if isinstance(model, tuple) else model
-        loaded._weight_conversions = []
-        found: Self = model
-        return found
 
     def get_input_embeddings(self) -> nn.Module:
         """The word embeddings of the stock encoder."""
@@ -204,15 +189,6 @@ def _other_options(stream: str, one: ObjectiveOptions, first: ObjectiveOptions) 
         f"streams.{stream}.objectives.{called}.{names[0]} and that of the other to the same value; "
         "tags and relations that a recipe does not name are those of each stream's own data"
     )
-
-
-def _rename_earlier(_module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Bring the names of an earlier release's state dict up to date, in place."""
-    for name in list(state):
-        renamed = name.removeprefix(prefix)
-        for pattern, new in EARLIER_NAMES.items():
-            renamed = re.sub(pattern, new, renamed)
-        state[prefix + renamed] = state.pop(name)
 
 
 class SyntaxForQuestionAnswering(SyntaxModel):

@@ -23,7 +23,7 @@ from trainer.options.objective import ObjectiveOptions
 from trainer.options.recipe import Recipe
 from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
-from trainer.systems import SYSTEMS, upgraded
+from trainer.systems import SYSTEMS
 
 SECTIONS: Final[Mapping[str, type[Any]]] = {
     "data": DataOptions,
@@ -125,9 +125,9 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
     try:
         for section in SECTIONS:
             _ = content[section].keys()
-        recipe: Recipe = _built("", Recipe, upgraded(dict(content)))
+        recipe: Recipe = _built("", Recipe, dict(content))
     except (KeyError, TypeError, AttributeError) as error:
-        raise SpecError(f"this is no recipe: {error} is missing or malformed") from error
+        raise SpecError(f"this is not a recipe: {error} is missing or malformed") from error
     return recipe
 
 
@@ -221,10 +221,6 @@ def _dotted(recipe: Recipe, key: str) -> str:
     matches = [name for name, short in bare.items() if short == key]
     if len(matches) > 1:
         raise SpecError(f"the option {key!r} is ambiguous: {', '.join(matches)}")
-    if not matches and (now := SYSTEMS[recipe.model.name].moved.get(key.removeprefix("model."))):
-        raise UnknownNameError(
-            f"the recipe option {key!r} is of an earlier release; set {now} instead", name=key
-        )
     if not matches:
         _check_objective_is_listed(recipe, key)
         raise unknown_name("recipe option", key, known if "." in key else bare.values())

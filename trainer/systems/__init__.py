@@ -9,10 +9,10 @@ words.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from trainer.systems.base import SYSTEMS, System, upgraded
+from trainer.systems.base import SYSTEMS, System
 
 for _folder in iter_modules(__path__):
     if _folder.ispkg:
         import_module(f"{__name__}.{_folder.name}")
 
-__all__ = ["SYSTEMS", "System", "upgraded"]
+__all__ = ["SYSTEMS", "System"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from syntax.registry import Registry
 from trainer.options.model import ModelOptions
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from trainer.nn.encoder import Encoder
-
-Json: TypeAlias = dict[str, Any]
-
-
-def _unchanged(recipe: Json) -> Json:
-    return recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +31,6 @@ class System:
         switches: Where paper and release differ.
         relations: The system's own matrices on the device, functions of a
             `trainer.matrices.forest.DeviceForest` by the name of the matrix.
-        upgrade: Brings the JSON of a recipe that an earlier release wrote up to date: its sections
-            ``model`` and ``objectives``.
-        moved: Options of the model that settings of an earlier release name, and what to set now.
     """
 
     options: type[ModelOptions]
@@ -47,8 +38,6 @@ class System:
     recipes: str
     switches: tuple[Switch, ...] = ()
     relations: str | None = None
-    upgrade: Callable[[Json], Json] = _unchanged
-    moved: Mapping[str, str] = field(default_factory=dict)
 
     def load_encoder(self) -> type[Encoder]:
         """The class of the encoder."""
@@ -62,13 +51,3 @@ class System:
 
 SYSTEMS: Final[Registry[System]] = Registry("model")
 """Every system by the versioned name of its model."""
-
-
-def upgraded(recipe: Json) -> Json:
-    """The JSON of a recipe, or of a model's configuration, in the words of this release.
-
-    Args:
-        recipe: Has at least a section ``model``.
-    """
-    name = recipe["model"].get("name")
-    return SYSTEMS[name].upgrade(recipe) if name in SYSTEMS else recipe

@@ -7,7 +7,6 @@ on trees before a task.
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
 from trainer.systems.syntax_mbert.switches import SWITCHES
-from trainer.systems.syntax_mbert.upgrade import MOVED, with_objectives
 
 SYSTEMS.add(
     "syntax_bert.v1",
@@ -16,8 +15,6 @@ SYSTEMS.add(
         encoder="trainer.systems.syntax_mbert.encoder:SyntaxBertEncoder",
         recipes="trainer.systems.syntax_mbert.recipes",
         switches=SWITCHES,
-        upgrade=with_objectives,
-        moved=MOVED,
     ),
 )
 SYSTEMS.add(
@@ -27,7 +24,5 @@ SYSTEMS.add(
         encoder="trainer.systems.syntax_mbert.graph_encoder:SyntaxGatEncoder",
         recipes="trainer.systems.syntax_mbert.graph_recipes",
         switches=SWITCHES,
-        upgrade=with_objectives,
-        moved=MOVED,
     ),
 )

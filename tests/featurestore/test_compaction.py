@@ -237,10 +237,10 @@ def test_the_table_library_refuses_a_change_that_lost_a_race(table) -> None:
     for number in range(3):
         table.append(rows(number))
     files, late = table.snapshot().files, table.open()
-    table.swap(files[:2], table._written(rows(0, 1), 1024))
+    table.swap(files, table._written(rows(3), 1024))
     with pytest.raises(CommitFailedError):
-        table._commit(late, table._written(rows(0, 1), 1024), files[:2])
-    assert stored(table) == [0, 1, 2]
+        table._commit(late, table._written(rows(4), 1024), files)
+    assert stored(table) == [3]
 
 
 def test_compactions_at_once_leave_each_row_once(filled, records) -> None:

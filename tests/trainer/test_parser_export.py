@@ -22,7 +22,7 @@ from trainer.evaluation.parser_export import _checked, _export
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.nn.parser import Words
 from trainer.nn.parser_targets import WORDS
-from trainer.tasks.trees import TreesOptions
+from trainer.tasks import TreesOptions
 
 
 def test_the_exported_program_scores_as_the_model_does(parser_run: Path, exported_parser: Path):

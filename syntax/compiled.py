@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable
 from functools import update_wrapper
 from pathlib import Path
+from pkgutil import resolve_name
 from threading import RLock
 from types import FunctionType
 from typing import Any, Final, TypeVar, cast
@@ -56,6 +57,10 @@ class _Compiled:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.dispatcher(), name)
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        """Copies and pickles are what stands under its name, as of other functions."""
+        return resolve_name, (f"{self._function.__module__}:{self._function.__qualname__}",)
 
     def dispatcher(self) -> Any:
         """The function as numba has it, whose names stand for what numba knows from then on."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy as copies
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from syntax.trees import mst
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -65,6 +70,13 @@ def run(copy: Path, temporary: Path, **env: str) -> subprocess.CompletedProcess[
         text=True,
         check=False,
     )
+
+
+def test_a_compiled_function_is_pickled_and_copied() -> None:
+    scores = np.array([[0.0, 9.0, 1.0], [0.0, 0.0, 9.0], [0.0, 1.0, 0.0]])
+    expected = mst._best_heads(scores.copy()).tolist()
+    for other in (pickle.loads(pickle.dumps(mst._best_heads)), copies.copy(mst._best_heads)):
+        assert other(scores.copy()).tolist() == expected
 
 
 @pytest.mark.slow

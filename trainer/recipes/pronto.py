@@ -16,7 +16,7 @@ from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOpti
 from trainer.recipes.base import RECIPES
 
 if TYPE_CHECKING:
-    from trainer.options import SequenceClassificationOptions  # imports torch
+    from trainer.options import SequenceClassificationOptions
 
 _TRAINING: Final = TrainingOptions(
     batch_size=16,

@@ -52,4 +52,4 @@ def _loaded(found: Any) -> Any:
 
 
 TASKS: Final[Registry[TaskEntry]] = Registry("task")
-"""Every task by name. To add one, write its module and its options, and add it here."""
+"""Every task by name. One more is a module, its options, and a line in `trainer.tasks`."""

@@ -101,7 +101,7 @@ class RelationHead(Head):
     """Text, subject and object, each the maximum over its positions, through a linear map.
 
     Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
-    has two hidden layers before it, and no dropout (`SWITCHES`).
+    has two hidden layers before it, and no dropout (`task.classifier=as_released`).
 
     Args:
         config: Dropout, label columns and their classes.

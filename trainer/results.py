@@ -146,7 +146,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"dev {result['metric']}": f"{result[result['metric']]:.4f} at step {result['best_step']}",
         "dev loss": f"{result['scores']['loss']:.4f}",
     }
-    # Earlier releases knew no baseline.
+    # Not every task has a baseline.
     if baseline := result.get("baseline"):
         rows[f"baseline ({baseline['name']})"] = f"{baseline['score']:.4f}"
     parts = [f"# {result['recipe']['name']}\n", table(("", ""), list(rows.items()))]

@@ -332,7 +332,7 @@ def test_an_unknown_option_gets_a_suggestion() -> None:
 
 @pytest.mark.parametrize("content", [{}, {"name": "x", "task": "y", "data": None}])
 def test_what_is_no_recipe_is_refused(content) -> None:
-    with pytest.raises(SpecError, match="no recipe"):
+    with pytest.raises(SpecError, match="not a recipe"):
         recipe_from_json(content)
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final
 
 import ufal.udpipe
@@ -167,6 +168,8 @@ def _begins_as_a_model(path: Path) -> bool:
     """False for a file that is none; its first bytes are read again when it has changed."""
     try:
         found = path.stat()
+        if not S_ISREG(found.st_mode):  # opening a pipe would wait for a writer
+            return True
         return _first_bytes(path, found.st_mtime_ns, found.st_size) == _MAGIC
     except OSError:  # named where the file is used
         return True

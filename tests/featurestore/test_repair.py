@@ -386,6 +386,18 @@ def test_versions_before_a_checkpoint_go_with_their_damaged_entry(whole, records
     assert has_all(whole, records, rows)
 
 
+def test_rows_of_files_that_were_joined_before_a_log_starts_are_kept(whole, records, rows) -> None:
+    whole.compact()
+    joined = whole.parses.table.snapshot().version
+    DeltaTable(f"{whole.uri}/parses").create_checkpoint()
+    clear(entry(whole, joined - 1))
+    report = same_as_dry_run(whole)
+    assert ([fault.action for fault in report.log], report.deleted) == (["forget"], {})
+    assert entry(whole, joined).exists()
+    assert found(whole).is_sound
+    assert has_all(whole, records, rows)
+
+
 def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     data = whole.dataset("pairs", version=2)
     data.pin("paper")

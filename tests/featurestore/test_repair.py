@@ -247,6 +247,14 @@ def test_a_damaged_file_of_examples_stops_no_repair_of_parses(whole, records) ->
     assert problems(whole, deep=False) == []
 
 
+def test_keys_and_ids_in_a_damaged_file_count_as_missing(whole, handle, rows) -> None:
+    spoil(files_of(whole, dataset_of(whole))[0], "example_id")
+    part = ("pairs", TOKENIZER, "train", "en")
+    with open_store(whole.uri) as store:
+        assert len(store.features.existing(*part, [row.example_key for row in rows])) == 75
+        assert sum(map(len, store.features.example_ids(*part, PARSER))) == 75
+
+
 def clear(file: Path) -> None:
     file.write_bytes(b"")
 

@@ -131,7 +131,8 @@ def repair_store(
         StoreError: A file cannot be read or written now, or a log cannot be mended.
     """
     report, progress = Repair(not dry_run), watch or (lambda _: None)
-    found = list(table_locations(store.root.location))
+    # Pins first: they say which versions of a dataset stay where its log is cut.
+    found = sorted(table_locations(store.root.location), key=lambda table: table[0] != "pins")
     for name, location in found:
         report.log += log_faults(name, location)
     lost = [fault for fault in report.log if fault.action == "restore"]
@@ -147,16 +148,16 @@ def repair_store(
             if name in beyond:
                 continue
             faults = [fault for fault in report.log if fault.table == name]
+            log = location
             if faults and dry_run:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                tables[name] = _TableRepair(name, location, _mended_copy(location, faults, folder))
-                continue
-            if faults:
+                log = _mended_copy(location, faults, folder)
+            elif faults:
                 _mend(store, name, location, faults)
-            tables[name] = _TableRepair(name, location, location)
+            tables[name] = _TableRepair(name, location, log)
+            report.files += tables[name].repair(dry_run, progress)
         changed = {} if dry_run else dict(all_tables(store))
         for table in tables.values():
-            report.files += table.repair(dry_run, progress)
             if deleted := table.delete_again(None if dry_run else changed[table.name]):
                 report.deleted[table.name] = deleted
             if unlisted := unlisted_files(table.location, table.log):

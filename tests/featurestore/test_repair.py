@@ -422,6 +422,18 @@ def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     assert problems(whole) == []
 
 
+def test_a_log_is_cut_although_pins_are_damaged(whole) -> None:
+    whole.dataset("pairs").pin("paper")
+    table = dataset_of(whole)
+    DeltaTable(f"{whole.uri}/{table}", version=CHECKPOINT).create_checkpoint()
+    clear(entry(whole, 1, table))
+    cut(files_of(whole, "pins")[0])
+    report = same_as_dry_run(whole)
+    assert [fault.action for fault in report.log] == ["forget"]
+    assert [lost.table for lost in report.files] == ["pins"]
+    assert found(whole).is_sound
+
+
 def test_without_its_first_version_a_table_is_not_guessed(whole) -> None:
     cut(entry(whole, 0))
     assert found(whole).log[0].action == "restore"

@@ -434,6 +434,17 @@ def test_a_log_is_cut_although_pins_are_damaged(whole) -> None:
     assert found(whole).is_sound
 
 
+def test_a_pin_that_has_a_damaged_file_is_what_an_eviction_asks_to_forget(whole) -> None:
+    whole.dataset("pairs").pin("paper")
+    cut(files_of(whole, dataset_of(whole))[0])
+    repaired(whole)
+    with open_store(whole.uri) as store:
+        with pytest.raises(StoreError, match="forget its pin"):
+            evict_parses(store, 0, spare_hours=0)
+        store.pins.remove("paper")
+        evict_parses(store, 0, spare_hours=0)
+
+
 def test_without_its_first_version_a_table_is_not_guessed(whole) -> None:
     cut(entry(whole, 0))
     assert found(whole).log[0].action == "restore"

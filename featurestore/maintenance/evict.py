@@ -16,7 +16,7 @@ from featurestore.records import key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.encode.columns import list_parts
 from featurestore.tables.encode.parses import decode_parses
-from featurestore.tables.files import FileReader
+from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.parses import ROW_GROUP
 from featurestore.tables.schema import PARSES
@@ -74,7 +74,8 @@ def evict_parses(
 
     Raises:
         SpecError: A negative bound or age.
-        FileGoneError: A pinned version lacks files, so the parses that it needs are unknown.
+        UnreadableFileError: A version lacks files, or has damaged ones, so the parses that it needs
+            are unknown.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
     """
     for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):
@@ -170,11 +171,23 @@ class _Examples:
         for card, table in self._store.features.tables():
             versions = {None, *self._store.pins.versions(card.path, "evict again")}
             files = {file.path for version in versions for file in table.snapshot(version).files}
+            newest = {file.path for file in table.snapshot().files}
             reader = FileReader(table.location)
             for path in sorted(files):
                 if (card.path, path) not in self._seen:
                     self._seen.add((card.path, path))
-                    _, values = list_parts(reader.columns(path, ["parse_keys"])["parse_keys"])
+                    try:
+                        rows = reader.columns(path, ["parse_keys"])
+                    except UnreadableFileError as error:
+                        if path in newest:
+                            raise
+                        raise UnreadableFileError(  # a repair leaves older versions as they are
+                            f"{path} of {card.path} is damaged or gone, and only a pinned version "
+                            "has it: forget its pin (`parsebank store pins`, `parsebank store "
+                            "unpin NAME`), and evict again",
+                            path,
+                        ) from error
+                    _, values = list_parts(rows["parse_keys"])
                     yield keys_of(key_bytes(list(dict.fromkeys(values.to_pylist()))))
 
 

@@ -125,16 +125,24 @@ class LostRewrite:
 
 
 def lost_rewrites(log: Location) -> Iterator[LostRewrite]:
-    """The changes of a log without damaged entries that replaced files of lost ones."""
+    """The changes of a log without damaged entries that replaced files of lost ones.
+
+    Where a log starts at a checkpoint, the change of that version replaced files of entries that
+    are gone for good; only what follows a known version is looked at.
+    """
     known: set[str] = set()
-    for name in log_names(log):
+    last = -1  # the newest version all of whose files are known
+    for name in sorted(log_names(log), key=lambda name: (name[:20], not ENTRY.fullmatch(name))):
         if CHECKPOINT.fullmatch(name):
             known |= _listed(log, name, "add")
+            last = int(name[:20])
         elif ENTRY.fullmatch(name):
             actions = read_actions(log.read(name) or b"")
             added, removed = paths_of(actions, "add"), paths_of(actions, "remove")
-            if lost := [path for path in removed if path not in known]:
-                yield LostRewrite(lost, frozenset(known))
+            if int(name[:20]) == last + 1:
+                last += 1
+                if lost := [path for path in removed if path not in known]:
+                    yield LostRewrite(lost, frozenset(known))
             known.update(added)
 
 

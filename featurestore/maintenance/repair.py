@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from featurestore.store import FeatureStore
 from featurestore.tables.data_files import write_files
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.parses import decode_parses, encode_parses, unpack_parses
-from featurestore.tables.files import FileReader
+from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
 from featurestore.tables.log import CHECKPOINT, LOG
@@ -131,7 +131,8 @@ def repair_store(
         StoreError: A file cannot be read or written now, or a log cannot be mended.
     """
     report, progress = Repair(not dry_run), watch or (lambda _: None)
-    found = list(table_locations(store.root.location))
+    # Pins first: they say which versions of a dataset stay where its log is cut.
+    found = sorted(table_locations(store.root.location), key=lambda table: table[0] != "pins")
     for name, location in found:
         report.log += log_faults(name, location)
     lost = [fault for fault in report.log if fault.action == "restore"]
@@ -147,16 +148,16 @@ def repair_store(
             if name in beyond:
                 continue
             faults = [fault for fault in report.log if fault.table == name]
+            log = location
             if faults and dry_run:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
-                tables[name] = _TableRepair(name, location, _mended_copy(location, faults, folder))
-                continue
-            if faults:
+                log = _mended_copy(location, faults, folder)
+            elif faults:
                 _mend(store, name, location, faults)
-            tables[name] = _TableRepair(name, location, location)
+            tables[name] = _TableRepair(name, location, log)
+            report.files += tables[name].repair(dry_run, progress)
         changed = {} if dry_run else dict(all_tables(store))
         for table in tables.values():
-            report.files += table.repair(dry_run, progress)
             if deleted := table.delete_again(None if dry_run else changed[table.name]):
                 report.deleted[table.name] = deleted
             if unlisted := unlisted_files(table.location, table.log):
@@ -223,15 +224,13 @@ class _TableRepair:
         return sorted(found)
 
     def _keys(self, paths: Iterable[str]) -> set[str]:
-        """Keys of the rows of files, of those that are whole."""
-        if self.key is None:
-            return set()
-        columns = (
-            self.reader.columns(path, [self.key])[self.key].to_pylist()
-            for path in paths
-            if not self.reader.unreadable([path])
-        )
-        return {key for keys in columns for key in keys if key}
+        """Keys of the rows of files, of those that are whole and that no vacuum has deleted."""
+        found: set[str] = set()
+        for path in paths if self.key is not None else ():
+            with suppress(UnreadableFileError):
+                keys = self.reader.columns(path, [str(self.key)])[str(self.key)]
+                found.update(filter(None, keys.to_pylist()))
+        return found
 
     def columns(self, file: DataFile, columns: list[str]) -> pa.Table | None:
         """Columns of a file as they are after the repair; none if nothing is kept of it."""

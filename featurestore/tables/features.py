@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Final
@@ -16,7 +17,7 @@ from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, T
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
-from featurestore.tables.files import FileReader
+from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import FingerprintTable
 from featurestore.tables.lookup import KeyLookup
 from featurestore.tables.opening import open_table
@@ -142,6 +143,8 @@ class FeatureTables:
     ) -> Iterator[list[str]]:
         """Ids of the examples of a partition that one parser parsed, file by file.
 
+        As with keys, those in files that cannot be read count as missing.
+
         Args:
             name: Name of the dataset; it need not exist.
             tokenizer: Fingerprint of the tokenizer.
@@ -155,8 +158,9 @@ class FeatureTables:
         table = self._table(card)
         reader = FileReader(table.location)
         for file in in_partition(table.snapshot().files, {"split": split, "lang": lang}):
-            rows = reader.columns(file.path, ["example_id", "parser"])
-            yield rows.filter(pc.equal(rows["parser"], parser))["example_id"].to_pylist()
+            with suppress(UnreadableFileError):
+                rows = reader.columns(file.path, ["example_id", "parser"])
+                yield rows.filter(pc.equal(rows["parser"], parser))["example_id"].to_pylist()
 
     def delete(self, card: DatasetCard, example_keys: Sequence[str]) -> None:
         """Remove examples from a dataset in one commit; older versions keep them until a vacuum.

@@ -247,6 +247,14 @@ def test_a_damaged_file_of_examples_stops_no_repair_of_parses(whole, records) ->
     assert problems(whole, deep=False) == []
 
 
+def test_keys_and_ids_in_a_damaged_file_count_as_missing(whole, handle, rows) -> None:
+    spoil(files_of(whole, dataset_of(whole))[0], "example_id")
+    part = ("pairs", TOKENIZER, "train", "en")
+    with open_store(whole.uri) as store:
+        assert len(store.features.existing(*part, [row.example_key for row in rows])) == 75
+        assert sum(map(len, store.features.example_ids(*part, PARSER))) == 75
+
+
 def clear(file: Path) -> None:
     file.write_bytes(b"")
 
@@ -386,6 +394,18 @@ def test_versions_before_a_checkpoint_go_with_their_damaged_entry(whole, records
     assert has_all(whole, records, rows)
 
 
+def test_rows_of_files_that_were_joined_before_a_log_starts_are_kept(whole, records, rows) -> None:
+    whole.compact()
+    joined = whole.parses.table.snapshot().version
+    DeltaTable(f"{whole.uri}/parses").create_checkpoint()
+    clear(entry(whole, joined - 1))
+    report = same_as_dry_run(whole)
+    assert ([fault.action for fault in report.log], report.deleted) == (["forget"], {})
+    assert entry(whole, joined).exists()
+    assert found(whole).is_sound
+    assert has_all(whole, records, rows)
+
+
 def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     data = whole.dataset("pairs", version=2)
     data.pin("paper")
@@ -400,6 +420,29 @@ def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     with open_store(whole.uri) as store:
         store.pins.remove("paper")
     assert problems(whole) == []
+
+
+def test_a_log_is_cut_although_pins_are_damaged(whole) -> None:
+    whole.dataset("pairs").pin("paper")
+    table = dataset_of(whole)
+    DeltaTable(f"{whole.uri}/{table}", version=CHECKPOINT).create_checkpoint()
+    clear(entry(whole, 1, table))
+    cut(files_of(whole, "pins")[0])
+    report = same_as_dry_run(whole)
+    assert [fault.action for fault in report.log] == ["forget"]
+    assert [lost.table for lost in report.files] == ["pins"]
+    assert found(whole).is_sound
+
+
+def test_a_pin_that_has_a_damaged_file_is_what_an_eviction_asks_to_forget(whole) -> None:
+    whole.dataset("pairs").pin("paper")
+    cut(files_of(whole, dataset_of(whole))[0])
+    repaired(whole)
+    with open_store(whole.uri) as store:
+        with pytest.raises(StoreError, match="forget its pin"):
+            evict_parses(store, 0, spare_hours=0)
+        store.pins.remove("paper")
+        evict_parses(store, 0, spare_hours=0)
 
 
 def test_without_its_first_version_a_table_is_not_guessed(whole) -> None:

@@ -93,6 +93,19 @@ def test_damage_is_repaired(s3, remote, records) -> None:
         assert list(store.parses.get_many([x.key for x in records]).values()) == records
 
 
+def test_a_repair_is_repeated_after_a_vacuum(s3, remote, records) -> None:
+    for start in range(0, 40, 20):
+        remote.parses.append(records[start : start + 20])
+    remote.compact()
+    table = remote.parses.table
+    table.location.child(LOG).write(entry_name(1), b"")
+    with open_store(remote.uri, storage_options=s3.options) as store:
+        assert len(repair_store(store, dry_run=False).log) == 1
+        vacuum_store(store, older_than_hours=0)
+        assert repair_store(store).is_sound
+        assert len(store.parses.get_many([record.key for record in records])) == 40
+
+
 def test_a_changed_page_of_a_remote_file_is_not_read(s3, remote, records) -> None:
     remote.parses.append(records)
     table = remote.parses.table

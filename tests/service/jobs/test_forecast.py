@@ -115,7 +115,8 @@ async def test_the_estimate_comes_from_a_sample_that_is_parsed_and_thrown_away(
 async def test_a_model_that_cannot_be_loaded_is_the_error_of_the_job(
     running: Running, tmp_path: Path
 ) -> None:
-    (tmp_path / "bad.udpipe").write_bytes(b"x" * 1_000)
+    # It begins as a model does, so that only loading it tells.
+    (tmp_path / "bad.udpipe").write_bytes(b"\x12morphodita_parsito" + b"x" * 1_000)
     async with running(models_dir=tmp_path) as service:
         body = ndjson(pairs(2), parser="udpipe/bad")
         answer = await service.client.post(

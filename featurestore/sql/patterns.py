@@ -84,7 +84,7 @@ class _Request:
         found = self._read_block()
         nodes = dict(self._aliases)
         if not nodes:
-            raise self._fault("a node in `pattern`, such as `V [upos=VERB]`")
+            raise self._fault("a node in `pattern`, such as `V []`")
         tests = []
         while self._token.text in ("with", "without"):
             sign = "" if self._next().text == "with" else "not "

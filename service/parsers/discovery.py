@@ -57,7 +57,9 @@ def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile,
     stamps = _stamps(watched)
     models = tuple(_read(folder, backends))
     _snapshots.pop(folder, None)
-    if abs(time.time_ns() - max(stamps)) > _SETTLED_SECONDS * 1e9:
+    # A file of a model that is mended in place changes none of these stamps.
+    is_sound = not any(model.problem for model in models)
+    if is_sound and abs(time.time_ns() - max(stamps)) > _SETTLED_SECONDS * 1e9:
         _snapshots[folder] = _Snapshot(watched, stamps, models)
     return models
 

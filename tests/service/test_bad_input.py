@@ -192,7 +192,8 @@ async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -
 SLOW = {"commas": "," * 50_000, "brackets": "[(a)]" * 10_000 + "(" * 50_000}
 
 
-@pytest.mark.parametrize("kind", ["commas", pytest.param("brackets", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["commas", "brackets"])
 async def test_a_text_that_keeps_a_worker_busy_does_so_once(
     serve: Callable[..., Any], kind: str
 ) -> None:

@@ -194,7 +194,7 @@ def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(
         append_treebank(opened, tokenizer, "dev")
         append_treebank(opened, tokenizer, "train", (DU, EATEN, DOG, GO), lang="fr")
     settings = ("max_steps=4", "batch_size=2", "threads=1", "task.parser.dropout=0")
-    recipe = made(*settings, *without_dropout[:2], n_critic=2, method=method)
+    recipe = made(*settings, *without_dropout[:2], n_critic=2, method=method, dropout=0)
     one, two = tmp_path / "one", tmp_path / "two"
     finish(uri, one, with_settings(recipe, ["accumulation=2"]), 1)
     finish(uri, two, recipe, 1, TWO)

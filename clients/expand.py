@@ -197,7 +197,7 @@ def _with_words(
 
 
 def _shown(parse: Parse, keep_tokens: bool) -> Iterator[tuple[str, int]]:
-    """What a text becomes: forms, each with the word that its tag is of."""
+    """The forms that a text becomes, each with the word that its tag is of."""
     spans = zip(parse.token_ranges(), parse.token_start, parse.token_end, strict=True)
     for (first, end), start, stop in spans:
         if keep_tokens and end - first > 1:

@@ -56,7 +56,7 @@ def open_rows(path: Path) -> Rows:
 
 
 def has_header(path: Path) -> bool:
-    """Whether all rows of a file have the same columns."""
+    """True if all rows of a file have the same columns."""
     return plain_path(path).suffix not in (".json", ".jsonl", ".ndjson")
 
 

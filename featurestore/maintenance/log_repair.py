@@ -174,7 +174,7 @@ def log_names(log: Location) -> list[str]:
 def _checkpoint_fault(
     log: Location, name: str, earlier: list[int], entries: Collection[int]
 ) -> str | None:
-    """What is wrong with a checkpoint, by the entries since an earlier one, if they are there."""
+    """The fault of a checkpoint, by the entries since an earlier one, if they are there."""
     version = int(name[:20])
     try:
         there = _listed(log, name, "add")

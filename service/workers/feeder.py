@@ -32,9 +32,10 @@ class Feeder:
     the one that causes the failure fails.
 
     A worker is killed at the deadline of the text that it parses (bulk parser: the earliest of the
-    batch), but never before the time that the text is expected to take. Under load every batch
-    holds a text close to its deadline, and killing a healthy worker for each would delay all
-    others. The text itself fails at its deadline in any case (`WorkerPool.stream`).
+    batch). Under load every batch holds a text close to its deadline, and killing a healthy worker
+    for each would delay all others: the worker keeps the time that the text is expected to take,
+    though never more than any request may take. The text itself fails at its deadline in any case
+    (`WorkerPool.stream`).
 
     Args:
         queue: The queue that texts go back to.
@@ -43,6 +44,7 @@ class Feeder:
         bulk: Whether the parser answers a batch as a whole.
         spend: Told for how many seconds a worker has computed on a text in vain; gives the error
             of a text that is too slow rather than late.
+        most_seconds: The longest that a request may take.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class Feeder:
         stages: Stages,
         bulk: bool,
         spend: Callable[[ParseInput, float], ParsebankError | None],
+        most_seconds: float,
     ) -> None:
         self._queue = queue
         self._stats = stats
         self._stages = stages
         self._bulk = bulk
         self._spend = spend
+        self._most_seconds = most_seconds
 
     async def feed(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
         """Have a worker parse a batch; returns the reason if the worker is dead afterwards."""
@@ -113,7 +117,8 @@ class Feeder:
         """When to kill a worker that starts on these texts now, in the event loop's time."""
         expected = self._queue.expected_seconds(sum(text.words for text in texts))
         earliest = min(text.request.deadline for text in texts) - _AHEAD_SECONDS
-        return max(earliest, _now() + _GRACE_SECONDS + _GRACE_FACTOR * expected)
+        grace = min(_GRACE_SECONDS + _GRACE_FACTOR * expected, self._most_seconds)
+        return max(earliest, _now() + grace)
 
     def _settle(self, pending: deque[PendingText], outcome: Outcome) -> None:
         pending.popleft().settle(outcome)

@@ -73,6 +73,7 @@ class WorkerPool:
             stages or Stages(),
             bulk,
             partial(slow.add, fingerprint),
+            settings.request_deadline_seconds,
         )
         self._settings = settings
         self._fork_server: ForkServer | None = None

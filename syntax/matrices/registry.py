@@ -24,6 +24,7 @@ from syntax.matrices.subtrees import (
     subtree_size,
 )
 from syntax.matrices.tree import ancestor_mask, tree_depth, tree_distance
+from syntax.options import parse_call
 from syntax.registry import Registry
 
 Matrix = Callable[..., NDArray[Any]]
@@ -47,8 +48,6 @@ truncation keeps, -1 for none; ``special``: whether it is a special token; ``upo
 
 UNREACHABLE: Final = "unreachable"
 """Padding of distances, which stands for the dtype's maximum."""
-
-_CALL: Final = re.compile(r"(?P<base>[^()]+)\((?P<settings>[^()]*)\)")
 
 
 class _Asked(NamedTuple):
@@ -120,11 +119,10 @@ class MatrixRegistry(Registry[Matrix]):
 
 
 def _take_apart(name: str) -> _Asked:
-    call = _CALL.fullmatch(name)
-    if not call:
+    call = parse_call(name)
+    if call is None:
         return _Asked(name, {})
-    pairs = [part.partition("=") for part in re.split("[,;]", call["settings"]) if part.strip()]
-    return _Asked(call["base"], {key.strip(): _value(value.strip()) for key, _, value in pairs})
+    return _Asked(call.name, {key: _value(text or "") for key, text in call.settings.items()})
 
 
 def _value(text: str) -> bool | int | str:

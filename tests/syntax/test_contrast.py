@@ -324,7 +324,7 @@ def test_a_sampler_is_read_from_its_name_and_settings() -> None:
         ("phrase(negatives=many)", SpecError, "negatives is 'many'; it is of type int"),
         ("phrase(negatives=0)", SpecError, "negatives is 0; it must be at least 1"),
         ("phrase(way=theirs)", SpecError, "way is 'theirs'; it is one of synclm, lr_sib"),
-        ("phrase(", SpecError, r"'phrase\(' is no sampler"),
+        ("phrase(", SpecError, r"'phrase\(' is not a sampler"),
     ],
 )
 def test_a_sampler_that_does_not_exist_is_refused(text, error, message) -> None:

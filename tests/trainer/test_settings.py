@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from math import nan
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import pytest
 
 from syntax.errors import SpecError, UnknownNameError
 from trainer.objectives import OBJECTIVES, ObjectiveEntry
-from trainer.options import ObjectiveOptions, Recipe
+from trainer.options import (
+    GateOptions,
+    MlmOptions,
+    ObjectiveOptions,
+    Recipe,
+    TrainingOptions,
+)
 from trainer.options.settings import described, options, recipe_from_json, with_settings
 from trainer.recipes import RECIPES
+from trainer.systems import SYSTEMS
+from trainer.tasks import TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +137,35 @@ def test_objectives_of_syntax_states_go_with_a_model_that_has_none() -> None:
     kept = ["objectives.tree_depth.states=last", "model.name=sla.v1"]
     (depth,) = with_settings(RECIPES["sample"](), kept).objectives
     assert (depth.name, depth.weight) == ("tree_depth.v1", 0.01)
+
+
+OPTIONS = [
+    TrainingOptions,
+    *(found.options for registry in (SYSTEMS, TASKS, OBJECTIVES) for found in registry.values()),
+]
+
+
+@pytest.mark.parametrize("owner", OPTIONS, ids=lambda owner: owner.__name__)
+def test_a_subclass_keeps_the_bounds_of_an_option_that_it_declares_again(owner: type[Any]) -> None:
+    bounds = get_type_hints(owner, include_extras=True)
+    for base in owner.__mro__[1:]:
+        for name, kind in get_type_hints(base, include_extras=True).items():
+            if get_origin(kind) is Annotated:
+                assert get_origin(bounds[name]) is Annotated, (base, name)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (lambda: TrainingOptions(warmup_share=nan), r"training\.warmup_share is nan; it must be"),
+        (lambda: TrainingOptions(max_steps=0), "max_steps is 0; it must be at least 1"),
+        (lambda: TrainingOptions(epochs="5"), "epochs is '5'; it must be a number"),
+        (lambda: TrainingOptions(keep="worst"), "keep is 'worst'; it is one of best, last"),
+        (lambda: GateOptions(deltas=(2, 0)), "deltas is 0; it must be at least 1 and at most 254"),
+        (lambda: GateOptions(dropout=1.5), r"model\.dropout is 1\.5; it must be at least 0"),
+        (lambda: MlmOptions(masked=0.0), "task.masked is 0.0; it must be above 0 and at most 1"),
+    ],
+)
+def test_options_are_checked_by_their_annotations(options: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        options()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
-from syntax.variant import Variant, check_variant, is_released
+from syntax.variant import Variant, is_released
 from trainer.nn.positions import every_position, word_positions
-from trainer.options.checks import check_range
+from trainer.options.checks import NonNegative, Probability
 from trainer.options.objective import ObjectiveOptions
 
 if TYPE_CHECKING:
@@ -48,28 +48,22 @@ class AdversaryOptions(ObjectiveOptions):
 
     name: str = "adversary.v1"
     method: Literal["gan", "wgan", "reversal", "multitask"] = "gan"
-    strength: float = 0.01
+    strength: NonNegative = 0.01
     level: Literal["word", "sentence"] = "word"
     discriminator: Literal["weak", "not_so_weak", "strong"] = "weak"
-    dropout: float = 0.2
+    dropout: Probability = 0.2
     residual: Variant = "as_published"
     gan_loss: Variant = "as_published"
     positions: Variant = "as_published"
-    soft_labels: tuple[float, ...] = ()
+    soft_labels: tuple[Probability, ...] = ()
 
     def __post_init__(self) -> None:
         ObjectiveOptions.__post_init__(self)
-        check_range(f"objectives.{self.name}.strength", self.strength, 0)
-        check_range(f"objectives.{self.name}.dropout", self.dropout, 0, 1)
-        for switch in ("residual", "gan_loss", "positions"):
-            check_variant(f"objectives.{self.name}.{switch}", getattr(self, switch))
         if len(self.soft_labels) not in (0, 2):
             raise SpecError(
                 f"objectives.{self.name}.soft_labels is {self.soft_labels}; give two numbers, of "
                 "the source and of the auxiliary language, or leave it out"
             )
-        for label in self.soft_labels:
-            check_range(f"objectives.{self.name}.soft_labels", label, 0, 1)
 
     @property
     def is_soft(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from syntax.batches.labels import IGNORE
-from syntax.variant import Variant, check_variant
+from syntax.variant import Variant
 from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
 from trainer.nn.parser_targets import (
     CHARS,
@@ -19,7 +19,7 @@ from trainer.nn.parser_targets import (
     learned_rows,
     parser_targets,
 )
-from trainer.options.checks import check_positive, check_share
+from trainer.options.checks import Count, Share
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MICROBERT, ParserOptions, Trees, fitted_parser, words_with
 
@@ -46,11 +46,7 @@ class TreeDepthOptions(ObjectiveOptions):
 
     name: str = "tree_depth.v1"
     states: Literal["last", "syntax"] | int = "last"
-    rank: int = 64
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_positive(f"objectives.{self.name}.rank", self.rank)
+    rank: Count = 64
 
     def reads_syntax_states(self) -> bool:
         """Whether ``states`` names them."""
@@ -72,13 +68,8 @@ class TreeDistanceOptions(ObjectiveOptions):
 
     name: str = "tree_distance.v1"
     states: Literal["last", "syntax"] | int = "last"
-    rank: int = 64
+    rank: Count = 64
     target: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_positive(f"objectives.{self.name}.rank", self.rank)
-        check_variant(f"objectives.{self.name}.target", self.target)
 
     def reads_syntax_states(self) -> bool:
         """Whether ``states`` names them."""
@@ -111,11 +102,7 @@ class PhraseContrastOptions(ObjectiveOptions):
     phrase_loss: Literal["as_published", "synclm", "lr_sib"] = "as_published"
     per_position: bool | None = None
     attention: Literal["before_dropout", "after_dropout"] = "before_dropout"
-    temperature: float = 0.1
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_share(f"objectives.{self.name}.temperature", self.temperature)
+    temperature: Share = 0.1
 
     def arrays(self) -> tuple[str, ...]:
         """Samples of phrases."""
@@ -143,11 +130,7 @@ class TreeContrastOptions(ObjectiveOptions):
     tree_root: Literal["out", "in"] = "out"
     projection: bool = False
     tree_topk: Literal["masked", "released"] = "masked"
-    temperature: float = 0.1
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_share(f"objectives.{self.name}.temperature", self.temperature)
+    temperature: Share = 0.1
 
     def arrays(self) -> tuple[str, ...]:
         """Samples of subtrees."""
@@ -165,13 +148,9 @@ class MlmObjectiveOptions(ObjectiveOptions):
     """
 
     name: str = "mlm.v1"
-    masked: float = 0.15
+    masked: Share = 0.15
     whole_words: bool = False
     output_bias: bool = True
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_share(f"objectives.{self.name}.masked", self.masked)
 
     def arrays(self) -> tuple[str, ...]:
         """Positions and ids of the predicted pieces."""
@@ -200,11 +179,6 @@ class DependencyObjectiveOptions(ObjectiveOptions):
     trees: Trees = "gold"
     rows: Variant = "as_published"
     average: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        for switch in ("rows", "average"):
-            check_variant(f"objectives.{self.name}.{switch}", getattr(self, switch))
 
     def reads_parses(self) -> bool:
         """Whole relations and language-specific tags are in the parses alone."""
@@ -245,10 +219,6 @@ class XposTaggingOptions(ObjectiveOptions):
     pieces: Literal["first", "mean"] = "mean"
     tags: Variant = "as_published"
     names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_variant(f"objectives.{self.name}.tags", self.tags)
 
     @property
     def column(self) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 
 from syntax.batches.shown import batch_brackets, shown_words
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_positive, check_range
+from syntax.variant import Variant
+from trainer.options.checks import Count, NonNegativeInt
 from trainer.options.objective import ObjectiveOptions
 from trainer.outcomes import outcome_arrays
 
@@ -36,14 +36,8 @@ class TreeRegOptions(ObjectiveOptions):
 
     name: str = "tree_reg.v1"
     states: Literal["last", "syntax"] | int = "last"
-    heads: int | None = None
+    heads: Count | None = None
     average: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        ObjectiveOptions.__post_init__(self)
-        check_variant(f"objectives.{self.name}.average", self.average)
-        if self.heads is not None:
-            check_positive(f"objectives.{self.name}.heads", self.heads)
 
     def is_active(self, use_syntax: bool) -> bool:
         """Not without trees, though no matrix is read."""
@@ -75,14 +69,12 @@ class TreePlantingOptions(ObjectiveOptions):
     """
 
     name: str = "tree_planting.v1"
-    heads: tuple[int, ...] = (0,)
+    heads: tuple[NonNegativeInt, ...] = (0,)
 
     def __post_init__(self) -> None:
         ObjectiveOptions.__post_init__(self)
         if not self.heads:
             raise SpecError(f"objectives.{self.name}.heads is empty; name at least one head")
-        for head in self.heads:
-            check_range(f"objectives.{self.name}.heads", head, 0)
 
     def matrices(self) -> tuple[str, ...]:
         """Distances."""

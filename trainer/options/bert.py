@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Protocol
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_positive, check_range
-
-if TYPE_CHECKING:
-    from trainer.systems.microbert.options import MicroBertOptions
-    from trainer.systems.udprlm.options import UdPrlmOptions
-
-_COUNTS: Final = ("layers", "hidden_size", "heads", "feed_forward", "max_positions")
 
 
-def check_bert(sizes: MicroBertOptions | UdPrlmOptions) -> None:
-    """Check the sizes of a new BERT.
+class BertSizes(Protocol):
+    """The sizes among the options of a system that builds a BERT."""
 
-    Raises:
-        SpecError: One is out of range.
-    """
-    for count in _COUNTS:
-        check_positive(f"model.{count}", getattr(sizes, count))
-    check_range("model.layer_dropout", sizes.layer_dropout, 0, 1)
+    @property
+    def layers(self) -> int:
+        """Of the encoder."""
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the states."""
+
+    @property
+    def heads(self) -> int:
+        """Of each layer; they divide the width."""
+
+    @property
+    def feed_forward(self) -> int:
+        """Width of the feed-forward networks."""
+
+    @property
+    def max_positions(self) -> int:
+        """Pieces that there are positions for."""
+
+    @property
+    def layer_dropout(self) -> float:
+        """Of states and of attention weights."""
 
 
-def bert_config(sizes: MicroBertOptions | UdPrlmOptions) -> dict[str, Any]:
+def bert_config(sizes: BertSizes) -> dict[str, Any]:
     """A BERT of these sizes, as transformers writes configurations.
 
     Raises:

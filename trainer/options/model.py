@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_range
+from trainer.options.checks import Probability, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, OrderPolicy
@@ -40,10 +40,10 @@ class ModelOptions:
     any_tokenizer: bool = False
     attention: Literal["sdpa", "eager"] = "sdpa"
     use_syntax: bool = True
-    dropout: float = 0.1
+    dropout: Probability = 0.1
 
     def __post_init__(self) -> None:
-        check_range("model.dropout", self.dropout, 0, 1)
+        check_fields("model", self)
 
     @property
     def reads_words(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainer.options.checks import check_range
+from trainer.options.checks import NonNegative, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -25,10 +25,10 @@ class ObjectiveOptions:
     """
 
     name: str
-    weight: float = 1.0
+    weight: NonNegative = 1.0
 
     def __post_init__(self) -> None:
-        check_range(f"objectives.{self.name}.weight", self.weight, 0)
+        check_fields(f"objectives.{self.name}", self)
 
     def is_active(self, use_syntax: bool) -> bool:
         """Whether a model has the objective; one without syntax has none that reads trees."""

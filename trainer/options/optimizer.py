@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from syntax.errors import SpecError
-from trainer.options.checks import check_entry_name, check_positive, check_unique
+from trainer.options.checks import Count, Positive, check_entry_name, check_fields, check_unique
 from trainer.options.training import TrainingOptions
 
 
@@ -61,10 +60,10 @@ class OptimizerOptions:
     name: str
     parameters: tuple[str, ...] = ()
     objectives: tuple[str, ...] = ()
-    every: int = 1
+    every: Count = 1
     groups: tuple[GroupOptions, ...] = ()
-    clamp: float | None = None
-    clamp_every: int = 1
+    clamp: Positive | None = None
+    clamp_every: Count = 1
     optimizer: Literal["adamw", "sgd", "rmsprop"] | None = None
     learning_rate: float | None = None
     epsilon: float | None = None
@@ -80,10 +79,7 @@ class OptimizerOptions:
 
     def __post_init__(self) -> None:
         check_entry_name("optimizers", self.name)
-        check_positive(f"optimizers.{self.name}.every", self.every)
-        check_positive(f"optimizers.{self.name}.clamp_every", self.clamp_every)
-        if self.clamp is not None and not self.clamp > 0:
-            raise SpecError(f"optimizers.{self.name}.clamp is {self.clamp}; it must be above 0")
+        check_fields(f"optimizers.{self.name}", self)
         check_unique(f"optimizers.{self.name}.groups", [one.name for one in self.groups])
 
     def trained(self, training: TrainingOptions) -> TrainingOptions:

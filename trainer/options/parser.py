@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_positive, check_range
+from trainer.options.checks import Count, NonNegativeInt, Probability, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -58,42 +58,34 @@ class ParserOptions:
     """
 
     states: MixedStates = "last"
-    mixed_layers: int | None = None
+    mixed_layers: Count | None = None
     pieces: Literal["first", "mean"] = "first"
-    tag_width: int = 0
+    tag_width: NonNegativeInt = 0
     context: Literal["none", "lstm", "highway_lstm", "transformer"] = "none"
-    context_layers: int = 1
-    context_width: int = 400
-    context_heads: int = 8
-    context_dropout: float = 0.0
-    arc: int = 500
-    relation: int = 100
+    context_layers: Count = 1
+    context_width: Count = 400
+    context_heads: Count = 8
+    context_dropout: Probability = 0.0
+    arc: Count = 500
+    relation: Count = 100
     activation: Literal["leaky_relu", "elu"] = "leaky_relu"
-    dropout: float = 0.33
+    dropout: Probability = 0.33
     labels: Literal["biaffine", "bilinear"] = "biaffine"
     relations: tuple[str, ...] = ()
     xpos: tuple[str, ...] = ()
-    recurrent_dropout: float = 0.0
+    recurrent_dropout: Probability = 0.0
     shared_dropout: bool = False
-    char_width: int = 0
-    projection: int = 0
+    char_width: NonNegativeInt = 0
+    projection: NonNegativeInt = 0
     chars: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("context_layers", "context_width", "context_heads", "arc", "relation"):
-            check_positive(f"parser.{name}", getattr(self, name))
-        if self.mixed_layers is not None:
-            check_positive("parser.mixed_layers", self.mixed_layers)
-        for name in ("tag_width", "char_width", "projection"):
-            check_range(f"parser.{name}", getattr(self, name), 0)
+        check_fields("parser", self)
         if self.char_width % 2:
             raise SpecError(
                 f"parser.char_width is {self.char_width}, and each of two directions has half of "
                 "it; give an even number"
             )
-        check_range("parser.context_dropout", self.context_dropout, 0, 1)
-        check_range("parser.recurrent_dropout", self.recurrent_dropout, 0, 1)
-        check_range("parser.dropout", self.dropout, 0, 1)
 
     def check_fitted(self) -> None:
         """Refuse to build a parser whose relations are not known.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.options.checks import check_entry_name, check_range, check_share, check_unique
+from trainer.options.checks import check_entry_name, check_range, check_unique
 from trainer.options.data import DataOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.task import TaskOptions
@@ -43,5 +43,5 @@ class StreamOptions:
         if self.joins:
             check_range(f"streams.{self.name}.share", self.share, 0, 1)
         else:
-            check_share(f"streams.{self.name}.share", self.share)
+            check_range(f"streams.{self.name}.share", self.share, 0, 1, above=True)
         check_unique(f"streams.{self.name}.objectives", [one.name for one in self.objectives])

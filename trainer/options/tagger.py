@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from trainer.options.checks import check_positive, check_range
+from trainer.options.checks import Count, NonNegativeInt, Probability, check_fields
 from trainer.options.parser import MixedStates
 
 
@@ -29,17 +29,15 @@ class TaggerOptions:
 
     states: MixedStates = "last"
     pieces: Literal["first", "mean"] = "first"
-    lstm_layers: int = 0
-    lstm_width: int = 200
-    lstm_dropout: float = 0.5
+    lstm_layers: NonNegativeInt = 0
+    lstm_width: Count = 200
+    lstm_dropout: Probability = 0.5
     crf: Literal["none", "bio", "bioul"] = "none"
     crf_ends: bool = True
     crf_loss: Literal["mean", "sum"] = "mean"
 
     def __post_init__(self) -> None:
-        check_range("task.tagger.lstm_layers", self.lstm_layers, 0)
-        check_positive("task.tagger.lstm_width", self.lstm_width)
-        check_range("task.tagger.lstm_dropout", self.lstm_dropout, 0, 1)
+        check_fields("task.tagger", self)
 
 
 LINEAR: Final = TaggerOptions()

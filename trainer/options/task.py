@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from syntax.errors import SpecError
 from trainer.metrics.answers import Rules
+from trainer.options.checks import check_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,9 @@ class TaskOptions:
     """
 
     name: str
+
+    def __post_init__(self) -> None:
+        check_fields("task", self)
 
     def columns(self) -> tuple[str, ...]:
         """The label columns that the task reads."""

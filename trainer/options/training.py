@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_positive, check_range
+from trainer.options.checks import (
+    Bounds,
+    Count,
+    NonNegative,
+    NonNegativeInt,
+    Probability,
+    check_fields,
+)
 
 Schedule: TypeAlias = Literal["linear", "plateau", "cosine", "constant", "restarts", "inverse_sqrt"]
 
 LARGEST_SEED: Final = 2**31 - 1
 """So that each of several processes can add its number, and NumPy takes 32 bits."""
+
+Seed: TypeAlias = Annotated[int, Bounds(0, LARGEST_SEED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,78 +84,56 @@ class TrainingOptions:
         delay_batch_size: Examples per batch in these passes; by default ``batch_size``.
     """
 
-    seed: int = 0
-    batch_size: int = 32
-    accumulation: int = 1
-    epochs: int = 5
+    seed: Seed = 0
+    batch_size: Count = 32
+    accumulation: Count = 1
+    epochs: Count = 5
     buckets: tuple[int, ...] = ()
-    max_steps: int | None = None
+    max_steps: Count | None = None
     optimizer: Literal["adamw", "sgd", "rmsprop"] = "adamw"
-    learning_rate: float = 2e-5
-    epsilon: float = 1e-8
-    weight_decay: float = 0.0
+    learning_rate: NonNegative = 2e-5
+    epsilon: NonNegative = 1e-8
+    weight_decay: NonNegative = 0.0
     schedule: Schedule = "linear"
-    decay: float = 0.9
-    decay_after: int = 0
-    restart_after: int = 20
-    restart_drop: float = 0.05
+    decay: Probability = 0.9
+    decay_after: NonNegativeInt = 0
+    restart_after: Count = 20
+    restart_drop: Probability = 0.05
     restart_metric: str | None = None
-    restart_double: int = 5
-    max_restarts: int | None = None
-    warmup_steps: int = 0
-    warmup_share: float = 0.0
-    warmup_epochs: int = 0
-    clip_norm: float = 1.0
+    restart_double: Count = 5
+    max_restarts: Count | None = None
+    warmup_steps: NonNegativeInt = 0
+    warmup_share: Probability = 0.0
+    warmup_epochs: NonNegativeInt = 0
+    clip_norm: NonNegative = 1.0
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
     gradient_checkpointing: bool = False
-    evaluate_every: int | Literal["epoch"] | None = 2000
-    evaluate_epochs: int = 1
-    patience: int | None = None
-    checkpoint_every: int | None = 2000
-    log_every: int = 10
-    evaluation_batch_size: int = 64
-    threads: int | None = None
+    evaluate_every: Count | Literal["epoch"] | None = 2000
+    evaluate_epochs: Count = 1
+    patience: Count | None = None
+    checkpoint_every: Count | None = 2000
+    log_every: Count = 10
+    evaluation_batch_size: Count = 64
+    threads: Count | None = None
     betas: tuple[float, ...] = (0.9, 0.999)
     keep: Literal["best", "last", "lowest_loss"] = "best"
-    clip_value: float = 0.0
-    delay: int = 0
-    delay_batch_size: int | None = None
-    batch_tokens: int | None = None
-    share_exponent: float | None = None
+    clip_value: NonNegative = 0.0
+    delay: NonNegativeInt = 0
+    delay_batch_size: Count | None = None
+    batch_tokens: Count | None = None
+    share_exponent: NonNegative | None = None
 
     def batch_size_of(self, epoch: int) -> int:
         """Examples per batch in a pass over the main stream."""
         return self.delay_batch_size or self.batch_size if epoch < self.delay else self.batch_size
 
     def __post_init__(self) -> None:
-        for name in (
-            *("batch_size", "accumulation", "epochs", "log_every", "evaluation_batch_size"),
-            *("evaluate_epochs", "restart_after", "restart_double"),
-        ):
-            check_positive(f"training.{name}", getattr(self, name))
-        for name in (
-            *("max_steps", "evaluate_every", "patience", "checkpoint_every", "threads"),
-            *("delay_batch_size", "max_restarts", "batch_tokens"),
-        ):
-            if isinstance(getattr(self, name), int):
-                check_positive(f"training.{name}", getattr(self, name))
-        for name in ("learning_rate", "epsilon", "weight_decay", "clip_norm", "clip_value"):
-            check_range(f"training.{name}", getattr(self, name), 0)
-        for name in ("warmup_steps", "warmup_epochs", "decay_after", "delay"):
-            check_range(f"training.{name}", getattr(self, name), 0)
-        for name in ("warmup_share", "decay", "restart_drop"):
-            check_range(f"training.{name}", getattr(self, name), 0, 1)
-        if self.share_exponent is not None:
-            check_range("training.share_exponent", self.share_exponent, 0)
-        check_range("training.seed", self.seed, 0, LARGEST_SEED)
+        check_fields("training", self)
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise SpecError(
                 f"training.betas is {self.betas}; it must be two numbers from 0 and below 1"
             )
-        self._check_together()
-
-    def _check_together(self) -> None:
         if self.schedule == "restarts" and self.keep != "best":
             raise SpecError(
                 "training.schedule=restarts goes back to the best weights; set training.keep=best"

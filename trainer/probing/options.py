@@ -12,7 +12,7 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.lists import ParserChoice
 from syntax.registry import unknown_name
-from trainer.options.checks import check_positive, check_range, check_share
+from trainer.options.checks import Count, NonNegativeInt, Share, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
@@ -60,17 +60,14 @@ class ClassifierOptions:
     dropout: tuple[float, ...] = (0.0, 0.1, 0.2)
     l2: tuple[float, ...] = (0.0,)
     activation: Activation = "sigmoid"
-    batch_size: int = 64
-    learning_rate: float = 1e-3
-    epoch_size: int = 4
-    tenacity: int = 5
-    max_epochs: int = 200
+    batch_size: Count = 64
+    learning_rate: Share = 1e-3
+    epoch_size: Count = 4
+    tenacity: NonNegativeInt = 5
+    max_epochs: Count = 200
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epoch_size", "max_epochs"):
-            check_positive(name, getattr(self, name))
-        check_range("tenacity", self.tenacity, 0)
-        check_share("learning_rate", self.learning_rate)
+        check_fields("", self)
         if not self.hidden or min(self.hidden) < 0:
             raise SpecError(f"hidden is {self.hidden}; give sizes of 0 or more")
         if not self.dropout or not all(0 <= share < 1 for share in self.dropout):
@@ -91,16 +88,14 @@ class StructureOptions:
         patience: Passes without a better score on dev after which training ends.
     """
 
-    rank: int = 128
-    batch_size: int = 20
-    learning_rate: float = 1e-3
-    epochs: int = 40
-    patience: int = 5
+    rank: Count = 128
+    batch_size: Count = 20
+    learning_rate: Share = 1e-3
+    epochs: Count = 40
+    patience: Count = 5
 
     def __post_init__(self) -> None:
-        for name in ("rank", "batch_size", "epochs", "patience"):
-            check_positive(name, getattr(self, name))
-        check_share("learning_rate", self.learning_rate)
+        check_fields("", self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +114,14 @@ class ProbeOptions:
     layers: tuple[int, ...] = ()
     pool: Pool = "mean"
     seeds: tuple[int, ...] = (0, 1, 2)
-    train_items: int = 20_000
+    train_items: Count = 20_000
     control: bool = True
     mask: bool = False
     classifier: ClassifierOptions = ClassifierOptions()
     structure: StructureOptions = StructureOptions()
 
     def __post_init__(self) -> None:
-        check_positive("train_items", self.train_items)
+        check_fields("", self)
         if not self.seeds:
             raise SpecError("probes need a seed")
 

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
 
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
+from syntax.variant import Variant
 from trainer.metrics.answers import Rules
-from trainer.options.checks import check_positive, check_range, check_share
+from trainer.options.checks import (
+    Bounds,
+    Count,
+    NonNegative,
+    NonNegativeInt,
+    Probability,
+    Share,
+    check_range,
+)
 from trainer.options.parser import (
     BIAFFINE,
     ParserOptions,
@@ -141,6 +149,7 @@ class TokenClassificationOptions(TaskOptions):
     tagger: TaggerOptions = LINEAR
 
     def __post_init__(self) -> None:
+        TaskOptions.__post_init__(self)
         if self.tagger != LINEAR and self.pieces != "first":
             raise SpecError(
                 f"task.tagger tags tokens, and task.pieces is {self.pieces!r}; set task.pieces="
@@ -170,11 +179,8 @@ class IntentSlotsOptions(TaskOptions):
     slots: str = "slots"
     pieces: Literal["first", "words"] = "first"
     word_labels: Variant = "as_published"
-    slot_weight: float = 1.0
+    slot_weight: NonNegative = 1.0
     metric: Literal["exact_match", "intent_accuracy", "slot_f1"] = "exact_match"
-
-    def __post_init__(self) -> None:
-        check_range("task.slot_weight", self.slot_weight, 0)
 
     def columns(self) -> tuple[str, ...]:
         """Both columns."""
@@ -203,10 +209,6 @@ class RelationOptions(TaskOptions):
     null: str = "no_relation"
     empty_precision: Variant = "as_published"
     classifier: Variant = "as_published"
-
-    def __post_init__(self) -> None:
-        check_variant("task.empty_precision", self.empty_precision)
-        check_variant("task.classifier", self.classifier)
 
     def columns(self) -> tuple[str, ...]:
         """All columns."""
@@ -242,18 +244,17 @@ class ExtractiveQaOptions(TaskOptions):
 
     name: str = "extractive_qa.v1"
     answers: str = "answers"
-    segment: int = 1
+    segment: NonNegativeInt = 1
     normalisation: Literal["sequence", "passage"] = "sequence"
     no_answer: bool = False
     threshold: float = 0.0
     tune_threshold: bool = False
-    max_answer: int = 30
+    max_answer: Count = 30
     rules: Rules | None = None
     metric: Literal["f1", "exact_match"] = "f1"
 
     def __post_init__(self) -> None:
-        check_range("task.segment", self.segment, 0)
-        check_range("task.max_answer", self.max_answer, 1)
+        TaskOptions.__post_init__(self)
         if self.no_answer and self.normalisation == "passage":
             raise SpecError(
                 "task.no_answer goes with task.normalisation=sequence: a passage has a [CLS] for "
@@ -329,14 +330,13 @@ class StructuralProbeOptions(TaskOptions):
 
     name: str = "structural_probe.v1"
     target: Literal["distance", "depth"] = "distance"
-    rank: int = 128
+    rank: Count = 128
     metric: Literal["uuas", "root_accuracy", "spearman"] | None = None
-    shortest: int = 5
+    shortest: Count = 5
     longest: int = 50
 
     def __post_init__(self) -> None:
-        check_positive("task.rank", self.rank)
-        check_positive("task.shortest", self.shortest)
+        TaskOptions.__post_init__(self)
         check_range("task.longest", self.longest, self.shortest)
         if self.metric is not None and self.metric not in METRICS[self.target]:
             raise SpecError(
@@ -377,9 +377,6 @@ class DependencyOptions(TaskOptions):
     single_root: bool = True
     mst_space: Variant = "as_published"
     metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las"
-
-    def __post_init__(self) -> None:
-        check_variant("task.mst_space", self.mst_space)
 
     def reads_parses(self) -> bool:
         """Whole relations and language-specific tags are in the parses alone."""
@@ -460,19 +457,14 @@ class UniversalParserOptions(TaskOptions):
         metric: What models are selected on.
     """
 
-    arc: int = 512
-    relation: int = 128
-    parser_dropout: float = 0.2
+    arc: Count = 512
+    relation: Count = 128
+    parser_dropout: Probability = 0.2
     root: Literal["first", "learned"] = "first"
-    longest: int = 140
+    longest: Count = 140
     trees: Trees = "gold"
     relations: tuple[str, ...] = ()
     metric: Literal["las_no_punct", "uas_no_punct", "las", "uas"] = "las_no_punct"
-
-    def __post_init__(self) -> None:
-        for name in ("arc", "relation", "longest"):
-            check_positive(f"task.{name}", getattr(self, name))
-        check_range("task.parser_dropout", self.parser_dropout, 0, 1)
 
     def reads_parses(self) -> bool:
         """The trees."""
@@ -509,10 +501,6 @@ class GraphParserOptions(UniversalParserOptions):
     single_root: bool = False
     mst_space: Variant = "as_published"
 
-    def __post_init__(self) -> None:
-        UniversalParserOptions.__post_init__(self)
-        check_variant("task.mst_space", self.mst_space)
-
 
 @dataclass(frozen=True, slots=True)
 class StackParserOptions(UniversalParserOptions):
@@ -528,21 +516,14 @@ class StackParserOptions(UniversalParserOptions):
     """
 
     name: str = "stack_parser.v1"
-    decoder_input: int = 256
-    decoder_width: int = 300
-    input_dropout: float = 0.2
-    state_dropout: float = 0.1
-    beam: int = 5
-    dev_beam: int = 1
+    decoder_input: Count = 256
+    decoder_width: Count = 300
+    input_dropout: Probability = 0.2
+    state_dropout: Probability = 0.1
+    beam: Count = 5
+    dev_beam: Count = 1
     ordered: bool = True
     search: Literal["arcs", "joint"] = "arcs"
-
-    def __post_init__(self) -> None:
-        UniversalParserOptions.__post_init__(self)
-        for name in ("decoder_input", "decoder_width", "beam", "dev_beam"):
-            check_positive(f"task.{name}", getattr(self, name))
-        for name in ("input_dropout", "state_dropout"):
-            check_range(f"task.{name}", getattr(self, name), 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -587,25 +568,18 @@ class TranslationOptions(TaskOptions):
     pad: int = 0
     start: int = 0
     end: int = 0
-    longest: int = 256
-    decoder_layers: int | None = None
+    longest: Count = 256
+    decoder_layers: Count | None = None
     tie: Literal["target", "all"] = "target"
     output_mlp: bool = False
     language: str | None = None
     source_language: str | None = None
     source_token: int | None = None
-    smoothing: float = 0.1
-    beam: int = 5
+    smoothing: Probability = 0.1
+    beam: Count = 5
     length_penalty: float = 0.6
     metric: Literal["bleu", "chrf"] = "bleu"
     bleu: str = "13a"
-
-    def __post_init__(self) -> None:
-        for name in ("longest", "beam"):
-            check_positive(f"task.{name}", getattr(self, name))
-        if self.decoder_layers is not None:
-            check_positive("task.decoder_layers", self.decoder_layers)
-        check_range("task.smoothing", self.smoothing, 0, 1)
 
     def columns(self) -> tuple[str, ...]:
         """The text."""
@@ -704,16 +678,10 @@ class DenoisingOptions(TaskOptions):
     name: str = "denoising.v1"
     language: str = "en"
     noise: Variant = "as_published"
-    covered: float = 0.35
-    mean: float = 3.5
-    random: float = 0.1
+    covered: Share = 0.35
+    mean: Annotated[float, Bounds(0.1, 20)] = 3.5
+    random: Probability = 0.1
     token: int | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("task.noise", self.noise)
-        check_share("task.covered", self.covered)
-        check_range("task.mean", self.mean, 0.1, 20)
-        check_range("task.random", self.random, 0, 1)
 
     def fitted(self, dataset: FeatureDataset) -> DenoisingOptions:
         """With the token of the language."""
@@ -765,12 +733,9 @@ class MlmOptions(TaskOptions):
     """
 
     name: str = "mlm.v1"
-    masked: float = 0.15
+    masked: Share = 0.15
     whole_words: bool = False
     output_bias: bool = True
-
-    def __post_init__(self) -> None:
-        check_share("task.masked", self.masked)
 
     def samplers(self, special: SpecialTokens) -> tuple[PieceMasking, ...]:
         """The masking."""

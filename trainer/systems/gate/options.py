@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_positive, check_range
+from syntax.variant import Variant
+from trainer.options.checks import Bounds, Count, Probability
 from trainer.options.model import ModelOptions
 from trainer.systems.frozen.options import FrozenOptions
 
@@ -34,12 +34,12 @@ class GateOptions(FrozenOptions):
     """
 
     name: str = "gate.v1"
-    dropout: float = 0.5
-    layers: int = 1
-    heads: int = 8
-    head_size: int = 64
-    feed_forward: int = 2048
-    deltas: tuple[int, ...] = (2, 2, 4, 4)
+    dropout: Probability = 0.5
+    layers: Count = 1
+    heads: Count = 8
+    head_size: Count = 64
+    feed_forward: Count = 2048
+    deltas: tuple[Annotated[int, Bounds(1, 254)], ...] = (2, 2, 4, 4)
     prune: int = -1
     diagonal: Variant = "as_published"
     position_sign: Variant = "as_published"
@@ -47,28 +47,17 @@ class GateOptions(FrozenOptions):
     layer_norm: Variant = "as_published"
     feed_forward_dropout: Variant = "as_published"
     positions: Literal["none", "sequence", "structure"] = "none"
-    max_position: int = 10
+    max_position: Count = 10
     use_upos: bool = True
     use_deprel: bool = True
     use_tags: bool = True
     use_types: bool = False
-    tag_size: int = 30
-    layer_dropout: float = 0.5
-    word_dropout: float = 0.0
+    tag_size: Count = 30
+    layer_dropout: Probability = 0.5
+    word_dropout: Probability = 0.0
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for switch in (
-            *("diagonal", "position_sign", "position_tables"),
-            *("layer_norm", "feed_forward_dropout"),
-        ):
-            check_variant(f"model.{switch}", getattr(self, switch))
-        for count in ("layers", "heads", "head_size", "feed_forward", "max_position", "tag_size"):
-            check_positive(f"model.{count}", getattr(self, count))
-        for dropout in ("layer_dropout", "word_dropout"):
-            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
-        for delta in self.deltas:
-            check_range("model.deltas", delta, 1, 254)
         if len(self.deltas) > self.heads:
             raise SpecError(
                 f"model.deltas has {len(self.deltas)} values, and model.heads is {self.heads}; "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trainer.options.bert import bert_config, check_bert
+from trainer.options.bert import bert_config
+from trainer.options.checks import Count, NonNegativeInt, Probability
 from trainer.systems.sla.options import SlaOptions
 
 
@@ -28,19 +29,15 @@ class MicroBertOptions(SlaOptions):
     name: str = "microbert.v1"
     encoder: str = ""
     weights: Literal["pretrained", "random"] = "random"
-    layers: int = 3
-    hidden_size: int = 128
-    heads: int = 8
-    feed_forward: int = 512
+    layers: Count = 3
+    hidden_size: Count = 128
+    heads: Count = 8
+    feed_forward: Count = 512
     positions: Literal["relative_key_query", "relative_key", "absolute"] = "relative_key_query"
-    max_positions: int = 512
-    layer_dropout: float = 0.1
+    max_positions: Count = 512
+    layer_dropout: Probability = 0.1
     sla: bool = False
-    threshold: int = 4
-
-    def __post_init__(self) -> None:
-        SlaOptions.__post_init__(self)
-        check_bert(self)
+    threshold: NonNegativeInt = 4
 
     @property
     def learned_with(self) -> tuple[str, ...]:

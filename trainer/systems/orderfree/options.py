@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_positive, check_range
-from trainer.options.model import ModelOptions, check_separate_trees
+from syntax.variant import Variant
+from trainer.options.checks import Count, Probability
+from trainer.options.model import check_separate_trees
 from trainer.systems.frozen.options import FrozenOptions
 from trainer.systems.orderfree.words import sentence_arrays
 
@@ -53,44 +53,29 @@ class OrderFreeOptions(FrozenOptions):
     name: str = "orderfree.v1"
     words: Literal["none", "vectors", "states"] = "none"
     vectors: str = ""
-    vector_width: int = 300
+    vector_width: Count = 300
     missing_vector: Variant = "as_published"
-    unknown_share: float = 0.5
-    upos_width: int = 50
+    unknown_share: Probability = 0.5
+    upos_width: Count = 50
     context: Literal["selfatt", "rnn"] = "selfatt"
     root_position: Literal["first", "none"] = "first"
-    layers: int = 6
-    heads: int = 8
-    head_size: int = 64
-    feed_forward: int = 512
+    layers: Count = 6
+    heads: Count = 8
+    head_size: Count = 64
+    feed_forward: Count = 512
     position: Literal["relative", "directed", "absolute", "none"] = "relative"
     attention_residual: Literal["states", "normed"] = "states"
-    max_distance: int = 10
-    position_width: int = 50
+    max_distance: Count = 10
+    position_width: Count = 50
     padding_mask: Variant = "as_published"
-    rnn_layers: int = 3
-    rnn_width: int = 300
-    word_dropout: float = 0.2
-    tag_dropout: float = 0.0
-    attention_dropout: float = 0.2
-    feed_forward_dropout: float = 0.1
-    layer_dropout: float = 0.2
-    rnn_dropout: float = 0.33
-
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
-        for switch in ("padding_mask", "missing_vector"):
-            check_variant(f"model.{switch}", getattr(self, switch))
-        for count in (
-            *("vector_width", "upos_width", "layers", "heads", "head_size", "feed_forward"),
-            *("max_distance", "position_width", "rnn_layers", "rnn_width"),
-        ):
-            check_positive(f"model.{count}", getattr(self, count))
-        for dropout in (
-            *("unknown_share", "word_dropout", "tag_dropout", "attention_dropout"),
-            *("feed_forward_dropout", "layer_dropout", "rnn_dropout"),
-        ):
-            check_range(f"model.{dropout}", getattr(self, dropout), 0, 1)
+    rnn_layers: Count = 3
+    rnn_width: Count = 300
+    word_dropout: Probability = 0.2
+    tag_dropout: Probability = 0.0
+    attention_dropout: Probability = 0.2
+    feed_forward_dropout: Probability = 0.1
+    layer_dropout: Probability = 0.2
+    rnn_dropout: Probability = 0.33
 
     def matrices(self) -> tuple[str, ...]:
         """None: trees are what is predicted."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from syntax.batches.shown import shown_words
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_positive, check_range
+from syntax.variant import Variant
+from trainer.options.checks import Count, Probability
 from trainer.options.model import ModelOptions
 
 PARENT_POSITIONS: Final = "parent_positions"
@@ -32,16 +32,13 @@ class PascalOptions(ModelOptions):
 
     name: str = "pascal.v1"
     scaled: Variant = "as_published"
-    syntax_heads: int = 2
+    syntax_heads: Count = 2
     syntax_layers: tuple[int, ...] | None = (0,)
     variance: float = 1.0
-    parent_ignoring: float = 0.4
+    parent_ignoring: Probability = 0.4
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        check_variant("model.scaled", self.scaled)
-        check_positive("model.syntax_heads", self.syntax_heads)
-        check_range("model.parent_ignoring", self.parent_ignoring, 0, 1)
         if not 0 < self.variance < np.inf:
             raise SpecError(f"model.variance is {self.variance}; it must be above 0 and finite")
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from syntax.errors import SpecError
 from trainer.nn.earlier import run_config
-from trainer.options.checks import check_range
+from trainer.options.checks import Count, Probability
 from trainer.systems.transformer.options import TransformerOptions
 
 BART: Final = "parsebank-plbart"
@@ -32,18 +32,16 @@ class PlbartOptions(TransformerOptions):
     """
 
     name: str = "plbart.v1"
-    hidden_size: int = 768
-    heads: int = 12
-    feed_forward: int = 3072
+    hidden_size: Count = 768
+    heads: Count = 12
+    feed_forward: Count = 3072
     start_from: str | None = None
     states: Literal["encoder", "decoder"] = "encoder"
     dropout_steps: tuple[int, ...] = ()
-    dropouts: tuple[float, ...] = ()
+    dropouts: tuple[Probability, ...] = ()
 
     def __post_init__(self) -> None:
         TransformerOptions.__post_init__(self)
-        for dropout in self.dropouts:
-            check_range("model.dropouts", dropout, 0, 1)
         if list(self.dropout_steps) != sorted(set(self.dropout_steps)):
             raise SpecError(f"model.dropout_steps is {self.dropout_steps}; give rising steps")
 

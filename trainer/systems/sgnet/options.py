@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from syntax.matrices import SgNetVariant, check_sgnet_variant
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_range
+from syntax.matrices import SgNetVariant
+from syntax.variant import Variant
+from trainer.options.checks import Probability
 from trainer.options.model import ModelOptions, check_separate_trees
 from trainer.systems.transformer.options import TransformerOptions
 
@@ -29,13 +29,7 @@ class SgNetOptions(ModelOptions):
     name: str = "sgnet.v1"
     mask: SgNetVariant = "as_published"
     aggregation: Variant = "as_published"
-    alpha: float = 0.5
-
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
-        check_sgnet_variant("model.mask", self.mask)
-        check_variant("model.aggregation", self.aggregation)
-        check_range("model.alpha", self.alpha, 0, 1)
+    alpha: Probability = 0.5
 
     @property
     def learned_with(self) -> tuple[str, ...]:
@@ -74,11 +68,7 @@ class SgNetTransformerOptions(TransformerOptions):
     name: str = "sgnet_transformer.v1"
     masking: Literal["add", "multiply"] = "add"
     aggregation: Literal["fixed", "learned"] = "fixed"
-    alpha: float = 0.5
-
-    def __post_init__(self) -> None:
-        TransformerOptions.__post_init__(self)
-        check_range("model.alpha", self.alpha, 0, 1)
+    alpha: Probability = 0.5
 
     @property
     def mask_name(self) -> str:

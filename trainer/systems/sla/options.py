@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_range
+from syntax.variant import Variant
+from trainer.options.checks import NonNegativeInt
 from trainer.options.model import ModelOptions, check_separate_trees
 
 if TYPE_CHECKING:
@@ -27,17 +27,11 @@ class SlaOptions(ModelOptions):
     """
 
     name: str = "sla.v1"
-    threshold: int = 3
+    threshold: NonNegativeInt = 3
     window: Variant = "as_published"
     gate: Variant = "as_published"
     punctuation: bool | Literal["pieces"] = False
     local_layers: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
-        check_variant("model.window", self.window)
-        check_variant("model.gate", self.gate)
-        check_range("model.threshold", self.threshold, 0)
 
     @property
     def mask(self) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
-from trainer.options.checks import check_range
+from syntax.variant import Variant
+from trainer.options.checks import Count, NonNegativeInt, Probability
 from trainer.options.model import ModelOptions
 from trainer.systems.syntax_mbert.switches import SWITCHES
 
@@ -37,26 +37,20 @@ class SyntaxBertOptions(ModelOptions):
     name: str = "syntax_bert.v1"
     gat: Variant = "as_published"
     attention_bias: Variant = "as_published"
-    gat_layers: int = 4
-    gat_heads: int = 4
-    gat_head_size: int = 64
-    gat_dropout: float = 0.1
-    max_distance: int = 4
+    gat_layers: Count = 4
+    gat_heads: Count = 4
+    gat_head_size: Count = 64
+    gat_dropout: Probability = 0.1
+    max_distance: NonNegativeInt = 4
     use_upos: bool = True
     use_deprel: bool = False
-    syntax_heads: int = 1
+    syntax_heads: Count = 1
     syntax_layers: tuple[int, ...] | None = None
     gat_from: str | None = None
     freeze_gat: bool = False
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for switch in ("gat", "attention_bias"):
-            check_variant(f"model.{switch}", getattr(self, switch))
-        for count in ("gat_layers", "gat_heads", "gat_head_size", "syntax_heads"):
-            check_range(f"model.{count}", getattr(self, count), 1)
-        check_range("model.gat_dropout", self.gat_dropout, 0, 1)
-        check_range("model.max_distance", self.max_distance, 0)
         if self.freeze_gat and self.gat_from is None:
             raise SpecError("model.freeze_gat needs model.gat_from, a run to take it from")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_positive, check_range
+from trainer.options.checks import Count, Probability
 from trainer.options.model import ModelOptions
 
 TRANSFORMER: Final = "parsebank-transformer"
@@ -29,18 +29,15 @@ class TransformerOptions(ModelOptions):
     name: str = "transformer.v1"
     encoder: str = ""
     weights: Literal["pretrained", "random"] = "random"
-    layers: int = 6
-    hidden_size: int = 512
-    heads: int = 8
-    feed_forward: int = 2048
-    max_positions: int = 1024
-    layer_dropout: float = 0.1
+    layers: Count = 6
+    hidden_size: Count = 512
+    heads: Count = 8
+    feed_forward: Count = 2048
+    max_positions: Count = 1024
+    layer_dropout: Probability = 0.1
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for count in ("layers", "hidden_size", "heads", "feed_forward", "max_positions"):
-            check_positive(f"model.{count}", getattr(self, count))
-        check_range("model.layer_dropout", self.layer_dropout, 0, 1)
         if self.weights == "pretrained":
             raise SpecError(
                 f"{self.name} is built new and has no pretrained weights; set model.weights=random"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from syntax.errors import SpecError
-from syntax.variant import Variant, check_variant
+from syntax.variant import Variant
 from trainer.nn.earlier import run_config
-from trainer.options.bert import bert_config, check_bert
-from trainer.options.checks import check_positive, check_range
+from trainer.options.bert import bert_config
+from trainer.options.checks import Count, Probability
 from trainer.options.model import ModelOptions
 
 if TYPE_CHECKING:
@@ -59,19 +59,19 @@ class UdPrlmOptions(ModelOptions):
     name: str = "udprlm.v1"
     encoder: str = ""
     weights: Literal["pretrained", "random"] = "random"
-    layers: int = 11
-    hidden_size: int = 768
-    heads: int = 12
-    feed_forward: int = 3072
-    max_positions: int = 512
-    layer_dropout: float = 0.1
+    layers: Count = 11
+    hidden_size: Count = 768
+    heads: Count = 12
+    feed_forward: Count = 3072
+    max_positions: Count = 512
+    layer_dropout: Probability = 0.1
     start_from: str | None = None
     labels: tuple[str, ...] = ()
     usi: bool = True
-    arc: int = 128
-    relation: int = 64
-    parser_dropout: float = 0.33
-    usi_width: int | None = 16
+    arc: Count = 128
+    relation: Count = 64
+    parser_dropout: Probability = 0.33
+    usi_width: Count | None = 16
     activation: Variant = "as_published"
     mlp_init: Variant = "as_published"
     fusion: Variant = "as_published"
@@ -80,17 +80,6 @@ class UdPrlmOptions(ModelOptions):
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
-        for switch in ("activation", "mlp_init", "fusion"):
-            check_variant(f"model.{switch}", getattr(self, switch))
-        for name in ("neighbours", "mixing"):
-            if (value := getattr(self, name)) not in ("as_published", "corrected"):
-                raise SpecError(f"model.{name} is {value!r}; it is as_published or corrected")
-        check_bert(self)
-        for count in ("arc", "relation"):
-            check_positive(f"model.{count}", getattr(self, count))
-        if self.usi_width is not None:
-            check_positive("model.usi_width", self.usi_width)
-        check_range("model.parser_dropout", self.parser_dropout, 0, 1)
         if self.weights == "pretrained" and (self.start_from or not self.encoder):
             raise SpecError(
                 "model.weights=pretrained takes the weights of model.encoder, and "

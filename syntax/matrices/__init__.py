@@ -11,7 +11,7 @@ from syntax.matrices.lca import (
     lowest_common_ancestor,
 )
 from syntax.matrices.registry import COLUMNS, MATRICES, UNREACHABLE, Matrix, MatrixRegistry
-from syntax.matrices.sgnet import SgNetVariant, check_sgnet_variant, sgnet_mask
+from syntax.matrices.sgnet import SgNetVariant, sgnet_mask
 from syntax.matrices.sla import released_punctuation, sla_mask, windowed_distance
 from syntax.matrices.subtrees import Subtrees, subtrees
 from syntax.matrices.tree import (
@@ -42,7 +42,6 @@ __all__ = [
     "TreeMatrices",
     "ancestor_mask",
     "batch_matrices",
-    "check_sgnet_variant",
     "common_ancestor",
     "common_ancestors",
     "distance_weights",

@@ -21,16 +21,6 @@ SgNetVariant: TypeAlias = Literal["as_published", "as_released", "convert_span"]
 """Whose mask: the paper's, or that of one of the release's scripts."""
 
 
-def check_sgnet_variant(option: str, value: str) -> None:
-    """Check the name of a mask.
-
-    Raises:
-        SpecError: The value is not one of `SgNetVariant`.
-    """
-    if value not in get_args(SgNetVariant):
-        raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(SgNetVariant))}")
-
-
 def sgnet_mask(
     parents: ArrayLike,
     *,
@@ -66,7 +56,8 @@ def sgnet_mask(
            [0, 1, 0],
            [0, 1, 0]])
     """
-    check_sgnet_variant("variant", variant)
+    if variant not in get_args(SgNetVariant):
+        raise SpecError(f"variant is {variant!r}; it is one of {', '.join(get_args(SgNetVariant))}")
     forest = one_forest(parents, source)
     nodes = Nodes.from_forest(forest)
     specials = nodes.column("special", special, np.bool_)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.systems.transformer.options import TransformerOptions
     from trainer.systems.udprlm.options import UdPrlmOptions
-    from trainer.tasks import (
+    from trainer.tasks.options import (
         ClmOptions,
         DenoisingOptions,
         DependencyOptions,
@@ -148,7 +148,7 @@ _HOMES: Final = {
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
-    "trainer.tasks": (
+    "trainer.tasks.options": (
         *("ClmOptions", "DenoisingOptions", "DependencyOptions", "ExtractiveQaOptions"),
         *(
             "GraphParserOptions",

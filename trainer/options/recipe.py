@@ -21,7 +21,7 @@ LISTS = ("objectives", "streams", "optimizers")
 
 
 def _sequence_classification() -> TaskOptions:
-    from trainer.tasks import SequenceClassificationOptions
+    from trainer.tasks.options import SequenceClassificationOptions
 
     return SequenceClassificationOptions()
 
@@ -79,7 +79,7 @@ class Recipe:
         """The run that would train the same model on one of the streams alone."""
         if name == MAIN:
             return replace(self, streams=(), optimizers=())
-        from trainer.tasks import TreesOptions
+        from trainer.tasks.options import TreesOptions
 
         (stream,) = [stream for stream in self.streams if stream.name == name]
         return replace(

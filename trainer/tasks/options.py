@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from trainer.masking import PieceMasking
     from trainer.nn.target import TargetTokenizer
     from trainer.options.data import DataOptions
-    from trainer.tasks.base import Arrays
 
 METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     "distance": ("uuas", "spearman"),
@@ -115,7 +114,7 @@ class SequenceClassificationOptions(TaskOptions):
         suffix = (*special.suffix, special.vocab_size)
         return replace(special, suffix=suffix, vocab_size=special.vocab_size + self.added_tokens())
 
-    def arrays(self, arrays: Arrays) -> Arrays:
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the item of each example in the place of its last token."""
         if self.item is None:
             return arrays
@@ -604,7 +603,7 @@ class TranslationOptions(TaskOptions):
             )
         return found
 
-    def arrays(self, arrays: Arrays) -> Arrays:
+    def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """With the ids of the texts, int64, *shape* (B, T), where any example has a text."""
         from trainer.denoising import IGNORED
         from trainer.outcomes import outcome_arrays

@@ -95,7 +95,7 @@ def assemble_batch(
         SpecError: An example has no segment, does not fit the template or cannot be made to fit
             ``max_length``; ``joint_root`` is asked of a tokenizer without prefix, or offsets or
             tokens of examples without.
-        HeadOutOfRangeError, CycleError: A segment's heads are no forest.
+        HeadOutOfRangeError, CycleError: A segment's heads are not a forest.
     """
     buffers = BatchBuffers() if out is None else out
     frame = _frame(special, spec)

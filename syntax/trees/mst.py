@@ -41,7 +41,7 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
     matrix = np.ascontiguousarray(scores, np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != len(matrix) + 1:
         raise InputError(
-            f"scores of shape {matrix.shape} are no scores of heads; give (W, W + 1): a row for "
+            f"scores of shape {matrix.shape} are not scores of heads; give (W, W + 1): a row for "
             "each of W words, and a column for ROOT and for each word"
         )
     if not np.isfinite(matrix).all():

@@ -33,7 +33,7 @@ class DependencyTree:
         EmptyTreeError: There is no word.
         NoRootError, MultipleRootsError: Not exactly one head is 0.
         CycleError: Following the heads never reaches the root.
-        HeadOutOfRangeError, MissingHeadError: A head is no word of the sentence, or None.
+        HeadOutOfRangeError, MissingHeadError: A head is not a word of the sentence, or None.
         InputError: The numbers of heads and relations differ.
 
     Example:

@@ -54,10 +54,6 @@ def check_fields(prefix: str, options: Any) -> None:
 
     A subclass that has a ``__post_init__`` of its own calls its base's, which checks the fields of
     both.
-
-    Raises:
-        SpecError: A value is out of bounds or not one of the names; the message has ``prefix`` and
-            the field.
     """
     owner = type(options)
     if owner not in _KINDS:
@@ -97,11 +93,7 @@ def _check_number(name: str, value: Any, bounds: Bounds) -> None:
 def check_range(
     name: str, value: float, low: float, high: float | None = None, above: bool = False
 ) -> None:
-    """Refuse a number outside its range, whose ends are allowed, but for ``low`` with ``above``.
-
-    Raises:
-        SpecError: With the option, its value and its range.
-    """
+    """Refuse a number outside its range, whose ends are allowed, but for ``low`` with ``above``."""
     # Put so that NaN, which is neither below nor above anything, is refused too.
     is_low = not (value > low if above else value >= low)
     if is_low or not (high is None or value <= high):
@@ -111,11 +103,7 @@ def check_range(
 
 
 def check_entry_name(kind: str, name: str, *taken: str) -> None:
-    """Refuse a name that no setting can address, or that stands for something else.
-
-    Raises:
-        SpecError: The name is not made of letters, digits and ``_``, or is taken.
-    """
+    """Refuse a name that no setting can address, or that stands for something else."""
     if not name.isidentifier() or name in taken:
         reserved = f", and not {', '.join(taken)}" if taken else ""
         raise SpecError(
@@ -124,11 +112,7 @@ def check_entry_name(kind: str, name: str, *taken: str) -> None:
 
 
 def check_unique(name: str, values: Sequence[str]) -> None:
-    """Refuse entries of one name.
-
-    Raises:
-        SpecError: Two entries have the same.
-    """
+    """Refuse entries of one name."""
     if twice := sorted({value for value in values if values.count(value) > 1}):
         raise SpecError(f"{name} has {', '.join(twice)} twice; give each entry its own name")
 

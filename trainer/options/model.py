@@ -141,11 +141,7 @@ class ModelOptions:
 
 
 def check_separate_trees(model: str, data: DataOptions) -> None:
-    """Refuse a root above all sentences, for a model that knows none.
-
-    Raises:
-        SpecError: ``data.joint_root`` is set.
-    """
+    """Refuse a root above all sentences, for a model that knows none."""
     if data.joint_root:
         raise SpecError(
             f"{model} knows no root above the sentences, and data.joint_root is true; set "

@@ -88,11 +88,7 @@ class ParserOptions:
             )
 
     def check_fitted(self) -> None:
-        """Refuse to build a parser whose relations are not known.
-
-        Raises:
-            SpecError: There are none.
-        """
+        """Refuse to build a parser whose relations are not known."""
         if not self.relations:
             raise SpecError(
                 "parser.relations is empty, and no training trees have filled it; name the "

@@ -228,11 +228,7 @@ def _dotted(recipe: Recipe, key: str) -> str:
 
 
 def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
-    """Refuse an option of a registered objective that the recipe does not list.
-
-    Raises:
-        UnknownNameError: It is one; the message says how to list it.
-    """
+    """Refuse an option of a registered objective that the recipe does not list."""
     found = re.match(r"objectives\.(\w+)", key)
     present = [one.name for one in recipe.objectives]
     for name in OBJECTIVES:
@@ -247,11 +243,7 @@ def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
 
 
 def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:
-    """An instance of a dataclass of options from JSON.
-
-    Raises:
-        SpecError: An option without a default is missing.
-    """
+    """An instance of a dataclass of options from JSON."""
     prefix = f"{key}." if key else ""
     needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
     for name in sorted(needed - content.keys()):

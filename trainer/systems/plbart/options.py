@@ -52,7 +52,7 @@ class PlbartOptions(TransformerOptions):
 
     @property
     def starts_from(self) -> Path | None:
-        """See ``start_from``."""
+        """The folder ``start_from``."""
         return None if self.start_from is None else Path(self.start_from)
 
     def dropout_at(self, step: int) -> float | None:

@@ -103,7 +103,7 @@ class UdPrlmOptions(ModelOptions):
 
     @property
     def starts_from(self) -> Path | None:
-        """See ``start_from``."""
+        """The folder ``start_from``."""
         return None if self.start_from is None else Path(self.start_from)
 
     def new_encoder(self) -> Mapping[str, Any] | None:
@@ -156,11 +156,7 @@ class UdPrlmOptions(ModelOptions):
             )
 
     def _earlier(self) -> Mapping[str, Any]:
-        """The configuration of the model to start from.
-
-        Raises:
-            SpecError: It is of another system, or its options that weights depend on are others.
-        """
+        """The configuration of the model to start from."""
         assert self.starts_from is not None
         content = run_config(self.starts_from)
         theirs: Mapping[str, Any] = content["model"]

@@ -48,7 +48,7 @@ def runnable(page: Path) -> list[Block]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_block_that_does_not_run_says_why(page: Path) -> None:
     if page.parent == DOCS / "extend":
-        pytest.skip("tests/trainer/test_extend.py runs these pages")
+        pytest.skip("tests/trainer/docs/test_extend.py runs these pages")
     languages = ("json", "http", "sh", "shell", "py", "console", "toml", "js", "r")
     silent = [
         one.line for one in blocks_of(page) if one.language in languages and one.reason is None

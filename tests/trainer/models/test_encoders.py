@@ -382,7 +382,7 @@ def test_the_tokenizer_of_a_cached_hub_name_is_compared(pretrained, tmp_path, to
     )
     variables = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-c", code]
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = subprocess.run(
         command, env=variables, cwd=root, check=True, capture_output=True, text=True
     )
@@ -432,7 +432,7 @@ def test_offline_asks_no_hub_for_an_encoder(tmp_path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=variables,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             check=True,
             capture_output=True,
             text=True,

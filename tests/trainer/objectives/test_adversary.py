@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.trainer.test_structure import CONFIG, WideEncoder
+from tests.trainer.objectives.test_structure import CONFIG, WideEncoder
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding

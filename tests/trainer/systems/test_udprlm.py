@@ -25,7 +25,7 @@ from trainer.report import result_of
 from trainer.results import FinishedRun, read_result, recipe_of, write_result
 
 STEPS = 10
-TINY_TREEBANK = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
+TINY_TREEBANK = Path(__file__).parents[2] / "fixtures" / "treebank-tiny"
 SIZES = (
     *("layers=2", "hidden_size=16", "model.heads=2", "feed_forward=16", "max_positions=64"),
     *("model.arc=8", "model.relation=4", "usi_width=4"),

@@ -22,7 +22,7 @@ from trainer.recipes import RECIPES
 from trainer.systems import SYSTEMS, System
 
 FOLDER = Path(trainer.systems.__file__).parent
-DOCS = Path(__file__).parents[2] / "docs" / "systems"
+DOCS = Path(__file__).parents[3] / "docs" / "systems"
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 60}
 OFF = {"use_upos": False, "use_deprel": False, "use_tags": False}
 

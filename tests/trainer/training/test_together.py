@@ -9,7 +9,7 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from tests.trainer.recorded import TWO, examples_of_steps, outcome
-from tests.trainer.test_resume import finish
+from tests.trainer.training.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, TREES, append_treebank
 from trainer.loop import train
 from trainer.options import Recipe

@@ -15,7 +15,7 @@ from featurestore import FeatureStore, ParsedDataset, open_store
 from syntax.errors import SpecError, UnknownDatasetError
 from tests.trainer import treebank
 from tests.trainer.recorded import TWO, examples_of_steps, outcome
-from tests.trainer.test_resume import finish
+from tests.trainer.training.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, GO, TREES, append_treebank
 from trainer.evaluation.language_test import (
     RELEASED,

@@ -47,7 +47,7 @@ from trainer.probing.states import Encoded, StockLayers, encode, pooled
 from trainer.reproduction.rows.probing import findings
 from trainer.systems.frozen.states import with_states
 
-FILES = Path(__file__).parents[1] / "fixtures" / "benchmarks" / "ud_probe"
+FILES = Path(__file__).parents[2] / "fixtures" / "benchmarks" / "ud_probe"
 TINY = FrozenOptions(encoder="parsebank-tiny", weights="random")
 QUICK = ClassifierOptions(hidden=(8,), dropout=(0.0,), max_epochs=12)
 

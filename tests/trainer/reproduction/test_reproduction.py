@@ -32,8 +32,8 @@ from trainer.reproduction.rows.table_3_2 import PARSERS, TABLE_3_2
 from trainer.reproduction.rows.word_order import correlations, printed_correlations
 from trainer.reproduction.trial import Trial
 
-RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+RESULTS = Path(__file__).parents[3] / "docs" / "reproduction"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=8))

@@ -31,7 +31,7 @@ from trainer.report import result_of
 from trainer.results import read_result, write_result
 from trainer.streams import open_streams, pinned, profile_streams
 
-FILES = Path(__file__).parents[1] / "fixtures/benchmarks/pronto"
+FILES = Path(__file__).parents[2] / "fixtures/benchmarks/pronto"
 NAMES = [name for name in RECIPES if name.startswith("pronto-")]
 SENSES = ("give.01", "go.02", "see.01")
 """Of the training pairs; those of dev and test have others, too."""

@@ -14,7 +14,7 @@ from trainer.recipes.switches import switches
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGES_OF_SYSTEMS = {path.name: path.read_text("utf-8") for path in (DOCS / "systems").glob("*.md")}
 PAGES = (DOCS / "train.md", DOCS / "reference" / "recipes.md")
 GUIDE = "".join(page.read_text("utf-8") for page in PAGES) + "".join(PAGES_OF_SYSTEMS.values())

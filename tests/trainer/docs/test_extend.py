@@ -23,7 +23,7 @@ from trainer.recipes import RECIPES
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
-PAGES = Path(__file__).parents[2] / "docs" / "extend"
+PAGES = Path(__file__).parents[3] / "docs" / "extend"
 REGISTRIES = (BACKENDS, MATRICES, BENCHMARKS, POLICIES, SYSTEMS, OBJECTIVES, TASKS, RECIPES)
 QUICK = ("benchmark", "matrix", "parser", "subword-policy")
 SLOW = ("objective", "system", "task")

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.forecast import Forecast, forecast
+from service.jobs.forecast import ForecastAnswer, forecast
 from service.jobs.ledger import Census, JobLedger, ReportWriter, check_failed
 from service.jobs.processes import WorkerProcess, engine_of, is_gone
 from service.jobs.queue import JobQueue
@@ -128,7 +128,7 @@ class JobManager:
         self._wake.set()
         return await self.get(job_id)
 
-    async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> Forecast:
+    async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> ForecastAnswer:
         """Forecast a backfill; nothing is kept.
 
         Args:

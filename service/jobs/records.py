@@ -144,6 +144,7 @@ class Shard:
         first_seq: Position of the job's first example in the training order.
         request: What the job asks for.
         plan: Counts that an earlier try announced before its commits (see `run_shard`).
+        owner: Name of the process that has claimed it.
     """
 
     id: int
@@ -153,6 +154,7 @@ class Shard:
     first_seq: int
     request: JobRequest
     plan: Counts | None = None
+    owner: str = ""
 
     @property
     def claim(self) -> tuple[int, int]:

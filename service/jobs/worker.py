@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -24,9 +23,8 @@ import structlog
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
 from service.jobs.processes import WorkerConfig, read_config
-from service.jobs.queue import JobQueue, LeaseLostError
+from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
@@ -193,65 +191,54 @@ class RunInterruptedError(Exception):
     """The service stops, or the cluster is lost; the shard is released, and the try not counted."""
 
 
-@dataclass
 class RunningShard:
     """The `Signals` of one shard in this process."""
 
-    shard: Shard
-    queue: OwnerQueue
-    leases: Leases
-    in_flight: InFlightLog
-    timer: StepTimer
-    stop: threading.Event
-
-    @property
-    def fatal_keys(self) -> frozenset[str]:
-        """See `Signals.fatal_keys`."""
-        return self.in_flight.fatal_keys
-
-    @property
-    def slow_keys(self) -> frozenset[str]:
-        """See `Signals.slow_keys`."""
-        return self.in_flight.slow_keys
-
-    @property
-    def isolated_keys(self) -> frozenset[str]:
-        """See `Signals.isolated_keys`."""
-        return self.in_flight.isolated_keys
+    def __init__(
+        self,
+        shard: Shard,
+        claims: Claims,
+        in_flight: InFlightLog,
+        timer: StepTimer,
+        stop: threading.Event,
+    ) -> None:
+        self.fatal_keys = in_flight.fatal_keys
+        self.slow_keys = in_flight.slow_keys
+        self.isolated_keys = in_flight.isolated_keys
+        self._shard = shard
+        self._claims = claims
+        self._in_flight = in_flight
+        self._timer = timer
+        self._stop = stop
 
     def beat(self) -> None:
-        """See `Signals.beat`.
+        """Begin a step, if this process may go on.
 
         Raises:
             RunInterruptedError: The service stops.
             LeaseLostError: The job was cancelled, or another worker has the shard.
             JobDatabaseError: The database did not answer until the lease ended.
         """
-        if self.stop.is_set():
+        if self._stop.is_set():
             raise RunInterruptedError
-        self.leases.check(self.shard)
-        self.timer.restart()
+        self._claims.check(self._shard)
+        self._timer.restart()
 
     def watch(self, *keys: str, characters: int = 0) -> None:
-        """See `Signals.watch`."""
-        self.in_flight.watch(*keys)
-        self.timer.restart(characters)
+        """Record the texts in flight, and begin the step that parses them."""
+        self._in_flight.watch(*keys)
+        self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
-        """See `Signals.announce`."""
-        self.timer.restart(waiting=self.queue.max_wait)
-        self.queue.save_plan(self.shard, plan)
-        self.timer.restart()
+        """Save the plan, and begin the step of the commits."""
+        self._timer.restart(waiting=self._claims.max_wait)
+        self._claims.save_plan(self._shard, plan)
+        self._timer.restart()
 
     def complete(self, counts: Counts) -> None:
-        """Settle the shard.
-
-        Raises:
-            LeaseLostError: Another worker has the shard, or it is settled already.
-            JobDatabaseError: The database did not answer for a lease.
-        """
-        self.timer.restart(waiting=self.queue.max_wait)
-        self.queue.complete(self.shard, counts)
+        """Settle the shard, as `Claims.complete` does."""
+        self._timer.restart(waiting=self._claims.max_wait)
+        self._claims.complete(self._shard, counts)
 
 
 class TaskError(WorkError):
@@ -274,39 +261,38 @@ def is_permanent(error: Exception) -> bool:
 
 
 @contextmanager
-def settling(shard: Shard, queue: OwnerQueue, leases: Leases) -> Iterator[None]:
-    """Keep the lease of a claimed shard during the block, and settle what the block raises."""
+def settling(shard: Shard, claims: Claims) -> Iterator[None]:
+    """Settle what the block raises, and stop to renew the shard's lease after it."""
     log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
     started = time.monotonic()
-    leases.keep(shard)
     try:
         yield
     except (RunInterruptedError, JobDatabaseError):
-        queue.release(shard)
+        claims.release(shard)
     except LeaseLostError as error:
         log.info("shard left", reason=error.message)
-        queue.release(shard)
+        claims.release(shard)
     except Exception as error:  # recorded with the shard, which fails with it at the last try
         if is_permanent(error):
             log.error("shard failed", reason=headline(error))
-            queue.fail(shard, error)
+            claims.fail(shard, error)
         else:
             died = isinstance(error, WorkerDiedError)
             delay = 0.0 if died else min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
             reason, trace = headline(error), not isinstance(error, WorkError)
             log.error("shard will be tried again", delay=delay, reason=reason, exc_info=trace)
-            queue.release(shard, error, delay)
+            claims.release(shard, error, delay)
     else:
         log.debug("shard done", seconds=round(time.monotonic() - started, 2))
     finally:
-        leases.drop(shard)
+        claims.drop(shard)
 
 
 class Worker:
     """Runs shards from a queue in this process.
 
     Args:
-        queue: Claims and settles shards.
+        claims: Claims and settles shards.
         staging: Holds the shards' lines.
         toolbox: Store, parsers and tokenizers.
         stop: Set when the worker must stop.
@@ -316,17 +302,16 @@ class Worker:
 
     def __init__(
         self,
-        queue: OwnerQueue,
+        claims: Claims,
         staging: StagingArea,
         toolbox: Toolbox,
         stop: threading.Event,
         settings: Settings,
     ) -> None:
-        self._queue = queue
+        self._claims = claims
         self._staging = staging
         self._toolbox = toolbox
         self._stop = stop
-        self._leases = Leases(queue)
         self._usage = Usage(os.getpid())
         self._settings = settings
 
@@ -334,9 +319,9 @@ class Worker:
         """Run shards until the worker must stop, has grown too large, or is idle for too long."""
         idle_since = time.monotonic()
         idle_seconds = self._settings.job_idle_seconds
-        with self._leases:
+        with self._claims:
             while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
-                shard = self._queue.claim(pause=DATABASE_SECONDS)
+                shard = self._claims.claim()
                 if shard is None:
                     self._stop.wait(POLL_SECONDS)
                     continue
@@ -351,7 +336,7 @@ class Worker:
         """Run a claimed shard and settle it."""
         folder = self._staging.folder(shard.job)
         with (
-            settling(shard, self._queue, self._leases),
+            settling(shard, self._claims),
             StepTimer(self._settings.job_text_seconds) as timer,
         ):
             lines = read_shard(folder, shard.number).lines()
@@ -359,9 +344,7 @@ class Worker:
                 InFlightLog(folder, shard.number, shard.tries) as in_flight,
                 timer.marking_slow(in_flight),
             ):
-                running = RunningShard(
-                    shard, self._queue, self._leases, in_flight, timer, self._stop
-                )
+                running = RunningShard(shard, self._claims, in_flight, timer, self._stop)
                 tools = self._toolbox.tools(shard.request)
                 _let_collect(self._toolbox.makes_cycles(shard.request))
                 running.complete(run_shard(shard, lines, tools, running))
@@ -399,7 +382,7 @@ def _worker(config: WorkerConfig, store: FeatureStore, stop: threading.Event) ->
     settings = config.settings
     engine = open_database(database_url(settings))
     return Worker(
-        OwnerQueue(config.owner, JobQueue.of(engine, settings), stop),
+        Claims(config.owner, JobQueue.of(engine, settings), stop),
         StagingArea.of(settings),
         Toolbox(settings, store),
         stop,

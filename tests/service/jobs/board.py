@@ -53,12 +53,12 @@ class Board:
             shard = self.queue.claim("w")
             assert shard is not None
             assert shard.job == job
-            self.queue.fail(shard, "w", StoreBusyError(f"full {shard.number}"))
+            self.queue.fail(shard, StoreBusyError(f"full {shard.number}"))
 
     def complete(self, counts: Counts) -> list[int]:
         """Do every shard there is; their numbers."""
         numbers = []
         while (shard := self.queue.claim("w")) is not None:
             numbers.append(shard.number)
-            self.queue.complete(shard, "w", counts)
+            self.queue.complete(shard, counts)
         return numbers

@@ -85,7 +85,7 @@ def test_after_a_restart_of_the_server_everything_goes_on(
     with pytest.raises(JobDatabaseError):
         queue.claim("w")
     own_server.start()
-    queue.complete(shard, "w", Counts(stored=1))
+    queue.complete(shard, Counts(stored=1))
     assert [job.shards_done for job in ledger.list(JobFilter())] == [1]
     engine.dispose()
 

@@ -13,7 +13,6 @@ import pytest
 
 from featurestore import open_store
 from service.jobs.ledger import KIND, ReportWriter
-from service.jobs.queue import LeaseLostError
 from service.jobs.records import Counts, FailedShard, JobFilter, Shard
 from syntax.errors import ConflictError, StoreBusyError, UnknownJobError
 
@@ -31,9 +30,8 @@ def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> No
     assert board.ledger.needing_input("de") == set()
     board.clock.now += 61
     assert board.ledger.needing_input() == set()
-    with pytest.raises(LeaseLostError):
-        board.queue.renew(shard, "w")
-    board.queue.release(shard, "w")
+    assert board.queue.renew([shard]) == set()
+    board.queue.release(shard)
     assert board.queue.owners() == set()
     assert board.ledger.cancel("a").state == "cancelled"
 
@@ -45,7 +43,7 @@ def test_positions_continue_from_job_to_job_of_one_partition(board: Board) -> No
     firsts = {}
     while (shard := board.queue.claim("w")) is not None:
         firsts[shard.job] = shard.first_seq
-        board.queue.complete(shard, "w", Counts())
+        board.queue.complete(shard, Counts())
     assert firsts == {"a": 0, "b": 0, "c": 20}
 
 
@@ -89,7 +87,7 @@ def test_a_retried_shard_has_all_its_tries_again_and_no_plan(board: Board) -> No
     for _ in range(3):
         shard = board.queue.claim("w")
         assert shard is not None
-        board.queue.save_plan(shard, "w", Counts(stored=3))
+        board.queue.save_plan(shard, Counts(stored=3))
         board.queue.end_leases("w")
     assert board.queue.fail_exhausted() == 1
     board.ledger.retry("a")
@@ -129,7 +127,7 @@ def test_a_retried_job_and_a_later_one_for_its_partition_take_turns(board: Board
     assert later.job == "b"
     board.ledger.retry("a")
     assert board.queue.claim("w2") is None  # b still writes, and a comes first
-    board.queue.complete(later, "w1", Counts())
+    board.queue.complete(later, Counts())
     turn = board.queue.claim("w2")
     assert turn is not None
     assert turn.job == "a"
@@ -178,7 +176,7 @@ def test_jobs_added_at_once_have_positions_of_their_own(board: Board) -> None:
     firsts = {}
     while (shard := board.queue.claim("w")) is not None:
         firsts[shard.job] = shard.first_seq
-        board.queue.complete(shard, "w", Counts())
+        board.queue.complete(shard, Counts())
     assert sorted(firsts.values()) == [30 * n for n in range(12)]
 
 
@@ -227,9 +225,9 @@ class Claimants:
     def _settle(self, shard: Shard, name: str) -> None:
         self._disturb(shard)
         if (shard.job, shard.number) == ("a", 1) and not self._has_failed():
-            self._board.queue.fail(shard, name, StoreBusyError("full"))
+            self._board.queue.fail(shard, StoreBusyError("full"))
         else:
-            self._board.queue.complete(shard, name, Counts(stored=1))
+            self._board.queue.complete(shard, Counts(stored=1))
 
     def _disturb(self, shard: Shard) -> None:
         if (shard.job, shard.number) == ("b", 1):
@@ -260,7 +258,7 @@ def test_the_report_of_a_cancelled_job_waits_for_its_running_shards(
         board.add("b", shards=1, request=OTHER)
         assert board.complete(Counts(stored=1)) == [0]
         assert reported() == {"b": 1}
-        board.queue.complete(shard, "w", Counts(stored=10))
+        board.queue.complete(shard, Counts(stored=10))
         assert reported() == {"a": 10, "b": 1}
         board.add("c", shards=2)
         assert board.queue.claim("dies") is not None

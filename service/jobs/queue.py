@@ -71,8 +71,7 @@ class JobQueue:
         engine: From `open_database`.
         lease_seconds: A shard whose lease was not renewed for so long may be claimed again.
         max_tries: Claims after which a shard counts as failed.
-        clock: What time it is; by default the database's clock tells, so that the hosts of
-            several replicas need not agree.
+        clock: By default the database's, so that the hosts of several replicas need not agree.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class JobQueue:
     def _claim(self, owner: str, now: float) -> ReturningUpdate[Any]:
         job = (
             select(jobs.c.id)
-            .where(_may_run(now), self._has_free(now))
+            .where(_may_run(now), exists().where(shards.c.job == jobs.c.id, self._is_free(now)))
             .order_by(jobs.c.created, jobs.c.id)
             .limit(1)
         )
@@ -127,7 +126,7 @@ class JobQueue:
         )
 
     def free(self, limit: int) -> int:
-        """Number of shards that could be claimed now, counted up to ``limit``."""
+        """Count the shards that could be claimed now, up to ``limit``."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             some = (
@@ -168,7 +167,7 @@ class JobQueue:
         """Record, before its commits, what a shard is about to do.
 
         Raises:
-            LeaseLostError: The shard is no longer this worker's.
+            LeaseLostError: The shard is no longer its owner's.
         """
         with transaction(self._engine) as connection:
             _change(connection, _owned(shard).values(plan=plan.to_json()), shard)
@@ -177,7 +176,7 @@ class JobQueue:
         """Settle a shard whose rows are committed, and its job after the last one.
 
         Raises:
-            LeaseLostError: The shard is no longer this worker's; another will settle it.
+            LeaseLostError: The shard is no longer its owner's; another will settle it.
         """
         done = _owned(shard).values(state="done", counts=counts.to_json(), error=None)
         with transaction(self._engine) as connection:
@@ -188,7 +187,7 @@ class JobQueue:
         """Give a shard back, to be tried again after ``delay`` seconds.
 
         Without an error the try does not count; with one, the last try fails the shard. A shard
-        that is no longer this worker's is left alone.
+        that is no longer its owner's is left alone.
         """
         if error is not None and shard.tries >= self._max_tries:
             self.fail(shard, error)
@@ -230,20 +229,20 @@ class JobQueue:
     def overdue_owners(self) -> set[str]:
         """Owners of shards whose lease ran out: dead, stopped, or cut off from the database."""
         with transaction(self._engine) as connection:
-            now = self._clock(connection)
-            return _owners(connection, shards.c.lease_until <= now)
+            query = _OWNERS.where(shards.c.lease_until <= self._clock(connection))
+            return set(connection.execute(query).scalars())
 
     def owners(self) -> set[str]:
         """Owners of all claimed shards."""
         with transaction(self._engine) as connection:
-            return _owners(connection)
+            return set(connection.execute(_OWNERS).scalars())
 
     def end_leases(self, owner: str, cause: str | None = None) -> None:
         """End the leases of a dead worker, so that others can claim its shards at once.
 
         Args:
             owner: The worker.
-            cause: How it ended, to be told if its try was the last.
+            cause: How it ended, for the error of a shard whose last try this was.
         """
         end = update(shards).where(_CLAIMED, shards.c.owner == owner).values(lease_until=0.0)
         if cause is not None:
@@ -255,8 +254,8 @@ class JobQueue:
         """Give back the shards of a worker that its service has ended; the tries do not count."""
         back = {"owner": None, "lease_until": 0.0, "tries": shards.c.tries - 1}
         with transaction(self._engine) as connection:
-            in_hand = update(shards).where(_CLAIMED, shards.c.owner == owner)
-            connection.execute(in_hand.values(back))
+            claimed = update(shards).where(_CLAIMED, shards.c.owner == owner)
+            connection.execute(claimed.values(back))
 
     def _lost(self, now: float) -> Select[Any]:
         # By job, so that two replicas at it wait for each other's jobs in one order.
@@ -274,25 +273,24 @@ class JobQueue:
             shards.c.tries < self._max_tries,
         )
 
-    def _has_free(self, now: float) -> ColumnElement[bool]:
-        return exists().where(shards.c.job == jobs.c.id, self._is_free(now))
-
 
 _AT_ONCE: Final = 500
 """Shards named in one statement."""
 
 _CLAIMED: Final = and_(shards.c.state == "open", shards.c.owner.is_not(None))
-"""Whether a shard is some worker's, dead or alive."""
+"""A shard is some worker's, dead or alive."""
+
+_OWNERS: Final = select(shards.c.owner).distinct().where(_CLAIMED)
 
 
 def _may_run(now: float) -> ColumnElement[bool]:
-    """Whether it is a job's turn.
+    """The condition that it is a job's turn.
 
-    One example must not be stored twice because two jobs bring it at the same time, so jobs for
-    one partition take turns: a job waits for the earlier ones, and for every worker that still
-    writes for another one, such as one that was cancelled. Nor need one text be parsed twice, so
-    jobs of one source take turns as well. Jobs wait for earlier ones alone, and for workers, whose
-    leases end: never for each other.
+    Two jobs that bring one example at the same time would store it twice, so jobs for one partition
+    take turns: a job waits for the earlier ones, and for every worker that still writes for another
+    one, such as one that was cancelled. Jobs of one source take turns as well, so that no text is
+    parsed twice. A job waits only for earlier jobs, and for workers, whose leases end; so no two
+    jobs wait for each other.
     """
     other, shard = jobs.alias("other"), shards.alias("other_shard")
     writing = exists().where(
@@ -311,11 +309,6 @@ def _may_run(now: float) -> ColumnElement[bool]:
     )
     same_texts = exists().where(other.c.source == jobs.c.source, ahead)
     return and_(jobs.c.state.in_(ACTIVE), ~same_rows, ~same_texts)
-
-
-def _owners(connection: Connection, *conditions: ColumnElement[bool]) -> set[str]:
-    query = select(shards.c.owner).distinct().where(_CLAIMED, *conditions)
-    return set(connection.execute(query).scalars())
 
 
 def _owned(shard: Shard) -> Update:

@@ -92,11 +92,11 @@ class StagingArea:
 
     def begin(self, job: str, shard_segments: int) -> Upload:
         """Start staging a job."""
-        with self.at_rest():
+        with self.locked():
             return Upload(self.folder(job), shard_segments)
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock the area: during the block, no process starts or removes an upload."""
         with self._lock.open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -132,7 +132,7 @@ class StagingArea:
             needed: Returns the jobs whose input is still needed. It is called last, because a
                 folder that is unlocked by then belongs to a known job or to no job.
         """
-        with self.at_rest():
+        with self.locked():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]
             keep = needed() if unlocked else set()
             unused = [path for path in unlocked if path.name not in keep]

@@ -19,15 +19,8 @@ from pydantic import BaseModel, Field
 from service.jobs.lines import sort_lines
 from service.jobs.measure import SampleAnswer, take_sample
 from service.jobs.records import JobRequest
-from service.jobs.tools import Toolbox
-from service.jobs.uploads import (
-    ChangedExamples,
-    ReadLine,
-    Receiver,
-    open_upload,
-    read_groups,
-    stored_keys,
-)
+from service.jobs.tools import ToolCache
+from service.jobs.uploads import ChangedExamples, ReadLine, Receiver, open_upload, read_groups
 
 SAMPLE_LINES: Final = 1_000
 """Lines that are kept for the sample; as many of them are parsed as the time allows."""
@@ -90,10 +83,9 @@ class Forecaster:
     def __init__(self, receiver: Receiver, request: JobRequest) -> None:
         self.sample: dict[str, bytes] = {}
         self._receiver, self._request = receiver, request
-        self._analyser = Toolbox(receiver.settings, receiver.store).analyser(request)
-        spec = request.dataset
-        part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
-        self._drops = {drop.example_key: drop.reason for drop in receiver.store.drops.of(*part)}
+        self._analyser = ToolCache(receiver.settings, receiver.store).analyser(request)
+        drops = receiver.store.drops.of(*request.part)
+        self._drops = {drop.example_key: drop.reason for drop in drops}
         self._changed = ChangedExamples(receiver.store, request)
         self._examples = self._already_stored = 0
         self._dropped = Counter[str]()
@@ -101,7 +93,8 @@ class Forecaster:
 
     def count(self, group: Sequence[ReadLine]) -> None:
         """Take in some lines."""
-        held = stored_keys(self._receiver.store, self._request, group)
+        features, keys = self._receiver.store.features, [line.key for line in group]
+        held = features.existing(*self._request.part, keys)
         self._changed.add(group, held)
         found = sort_lines(
             ((line, line.item, line.key in held, False) for line in group), self._analyser.key

@@ -277,7 +277,7 @@ def _job(row: RowMapping, failures: tuple[FailedShard, ...] = ()) -> Job:
     return Job(
         **{name: row[name] for name in (*names, *times)},
         request=JobRequest.from_json(row["request"]),
-        counts=Counts.from_json(counts),
+        counts=Counts(**counts),
         failures=failures,
     )
 

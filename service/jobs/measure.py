@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +23,7 @@ from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
-from service.jobs.tools import Toolbox, load_kernels
+from service.jobs.tools import ToolCache, load_kernels
 from service.logs import own_process
 from service.processes import die_with, how_ended, python_command, python_environment
 from service.settings import Settings
@@ -63,7 +63,7 @@ class MeasureRequest(BaseModel):
 
     parent: int
     settings: Settings
-    request: dict[str, Any]
+    request: JobRequest
     lines: list[str]
 
 
@@ -78,7 +78,7 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
     asked = MeasureRequest(
         parent=os.getpid(),
         settings=settings,
-        request=request.to_json(),
+        request=request,
         lines=[line.decode() for line in lines],
     )
     try:
@@ -114,8 +114,8 @@ def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> Sa
         for at, (item, line) in enumerate(zip(items, lines, strict=True))
     ]
     with TemporaryDirectory() as folder, open_store(folder) as store:
-        toolbox = Toolbox(settings, store)
-        tools = toolbox.tools(request)
+        cache = ToolCache(settings, store)
+        tools = cache.tools(request)
         tools.tokenizer.encode_flat([""])
         if isinstance(items[0], Example):  # the parser is loaded with its first text
             list(tools.analyser.analyse(items[0].segments[:1]))
@@ -179,7 +179,7 @@ def main() -> int:
     die_with(parent=asked.parent)
     own_process(asked.settings.log_level, asked.settings.log_format)
     try:
-        sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
+        sample = measure(asked.settings, asked.request, asked.lines)
     except ParsebankError as error:
         sys.stdout.buffer.write(pickle.dumps(error))
         return _OWN_ERROR

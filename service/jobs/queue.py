@@ -353,7 +353,7 @@ def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
         tries=row["tries"],
         first_seq=first_seq,
         request=JobRequest.from_json(request),
-        plan=None if plan is None else Counts.from_json(plan),
+        plan=None if plan is None else Counts(**plan),
     )
 
 
@@ -376,7 +376,7 @@ def _settle(
     )
     done = row["shards_done"] + (error is None)
     failed = row["shards_failed"] + (error is not None)
-    merged = Counts.from_json(row["counts"]) + (counts or Counts())
+    merged = Counts(**row["counts"]) + (counts or Counts())
     values: dict[str, Any] = {
         "shards_done": done,
         "shards_failed": failed,

@@ -28,7 +28,7 @@ from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
-from service.jobs.tools import Toolbox, load_kernels, shard_store
+from service.jobs.tools import ToolCache, load_kernels, shard_store
 from service.logs import headline
 from service.processes import give_way
 from service.settings import Settings
@@ -294,7 +294,7 @@ class Worker:
     Args:
         claims: Claims and settles shards.
         staging: Holds the shards' lines.
-        toolbox: Store, parsers and tokenizers.
+        cache: Store, parsers and tokenizers.
         stop: Set when the worker must stop.
         settings: Limits of a step's time, of idle time, and of growth after the first shard; the
             worker exits when it exceeds one, and the service replaces it.
@@ -304,13 +304,13 @@ class Worker:
         self,
         claims: Claims,
         staging: StagingArea,
-        toolbox: Toolbox,
+        cache: ToolCache,
         stop: threading.Event,
         settings: Settings,
     ) -> None:
         self._claims = claims
         self._staging = staging
-        self._toolbox = toolbox
+        self._tools = cache
         self._stop = stop
         self._usage = Usage(os.getpid())
         self._settings = settings
@@ -345,8 +345,8 @@ class Worker:
                 timer.marking_slow(in_flight),
             ):
                 running = RunningShard(shard, self._claims, in_flight, timer, self._stop)
-                tools = self._toolbox.tools(shard.request)
-                _let_collect(self._toolbox.makes_cycles(shard.request))
+                tools = self._tools.tools(shard.request)
+                _let_collect(self._tools.makes_cycles(shard.request))
                 running.complete(run_shard(shard, lines, tools, running))
 
 
@@ -384,7 +384,7 @@ def _worker(config: WorkerConfig, store: FeatureStore, stop: threading.Event) ->
     return Worker(
         Claims(config.owner, JobQueue.of(engine, settings), stop),
         StagingArea.of(settings),
-        Toolbox(settings, store),
+        ToolCache(settings, store),
         stop,
         settings,
     )

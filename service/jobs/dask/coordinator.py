@@ -178,7 +178,7 @@ class ShardThread(threading.Thread):
                 case "watch":
                     in_flight.watch(*message.facts["keys"])
                 case "announce":
-                    self._claims.save_plan(self._shard, Counts.from_json(message.facts["plan"]))
+                    self._claims.save_plan(self._shard, Counts(**message.facts["plan"]))
                 case "over":
                     return _outcome(message)
             if message.asks:
@@ -228,7 +228,7 @@ def _outcome(message: Message) -> Counts:
     """The outcome of a task, from its last message."""
     facts = message.facts
     if "counts" in facts:
-        return Counts.from_json(facts["counts"])
+        return Counts(**facts["counts"])
     if "error" in facts:
         error = facts["error"]
         raise TaskError(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from featurestore import open_store
-from service.jobs.dask.task import ServiceFacts, ensure_store_id, toolbox_for, worker_settings
+from service.jobs.dask.task import ServiceFacts, ensure_store_id, tools_for, worker_settings
 from service.jobs.processes import engine_of
 from service.settings import Settings
 from syntax.errors import MissingExtraError, SpecError
@@ -90,16 +90,16 @@ def test_another_store_at_the_same_path_is_refused(
 ) -> None:
     here = make_settings()
     with pytest.raises(SpecError, match="another store is there"):
-        toolbox_for(facts(here, store_id="0" * 32))
+        tools_for(facts(here, store_id="0" * 32))
     asked = facts(here)
     (Path(here.store) / "beacon").unlink()
     with pytest.raises(SpecError, match="nothing is there"):
-        toolbox_for(asked)
+        tools_for(asked)
 
 
 def test_another_release_on_a_worker_is_refused(make_settings: Callable[..., Settings]) -> None:
     with pytest.raises(SpecError, match=r"the service 0\.0\.0; install the same release"):
-        toolbox_for(facts(make_settings(), version="0.0.0"))
+        tools_for(facts(make_settings(), version="0.0.0"))
 
 
 def test_a_store_keeps_its_id_and_two_stores_differ(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 A line that breaks the format costs the upload, because its sender is mistaken. A text that cannot
 be parsed, or that its tags and spans do not fit, costs its example (a drop with a reason).
-`sort_lines` finds the former of these; the parser and the labels tell the rest.
+`sort_lines` finds the texts that no parser can read; the parser and the labels tell the rest.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _content(item: Item) -> list[Any]:
 
 
 KEPT_KEYS: Final = 1_024
-"""Segments whose key is remembered within a shard."""
+"""Segments whose key is remembered: premises and passages come many times in a row."""
 
 Line = TypeVar("Line")
 """A line of an upload: staged, or just read."""
@@ -246,11 +246,10 @@ class SortedLines(Generic[Line]):
 
     Attributes:
         works: Those that need a row.
-        repeats: Those equal to an earlier line, whose fate they share: they need no row of their
-            own.
+        repeats: Those equal to an earlier line; they share its fate, and need no row.
         rejected: Those that cannot be used, as far as is known without a parser.
-        already_stored: How many the dataset holds.
-        already_parsed: How many segments these have.
+        already_stored: Number of those that the dataset holds.
+        already_parsed: Number of their segments.
     """
 
     works: list[Work[Line]] = field(default_factory=list)
@@ -270,7 +269,6 @@ def sort_lines(
             before.
         key: `Analyser.key`.
     """
-    # Premises and passages come many times in a row.
     key = lru_cache(maxsize=KEPT_KEYS)(key)
     found = SortedLines[Line]()
     for line, item, is_stored, is_repeat in lines:
@@ -301,11 +299,9 @@ _FIRST_TOKEN: Final = re.compile(r"^\d+(?:-\d+)?\t(\S+)", re.MULTILINE)
 
 
 class TextFinder:
-    """Tells of checked lines whether a segment's parse has one text.
+    """Finds the checked lines with a segment whose parse has one text.
 
-    Args:
-        text: Text of the parse: that of the segment, its tokens joined by spaces, or what its
-            CoNLL-U comes to.
+    That is the segment's text, its tokens joined by spaces, or the text of its CoNLL-U.
     """
 
     def __init__(self, text: str) -> None:
@@ -315,7 +311,7 @@ class TextFinder:
         self._plain = [word for word in self._words if word.isascii()]
 
     def is_in(self, body: str) -> bool:
-        """Whether the line has the text."""
+        """Tell whether the line has the text."""
         return self._may_be_in(body) and any(
             map(self._is_segment, parse_json(body).get("example", {}).get("segments", ()))
         )
@@ -329,18 +325,12 @@ class TextFinder:
     def _is_segment(self, segment: dict[str, Any]) -> bool:
         conllu = segment.get("conllu")
         if conllu is not None:
-            return self._begins(conllu) and self._text == _gold_text(conllu)
+            token = _FIRST_TOKEN.search(conllu)  # to read all of them takes long
+            if token is not None and not self._text.lstrip().startswith(token[1]):
+                return False
+            try:
+                return self._text == parse_from_sentences(list(parse_conllu(conllu))).text
+            except ParsebankError:
+                return False
         text = segment.get("text")
         return self._text == (text if text is not None else " ".join(segment.get("tokens") or ()))
-
-    def _begins(self, conllu: str) -> bool:
-        """Whether the text begins as the first token does; to read all of them takes long."""
-        token = _FIRST_TOKEN.search(conllu)
-        return token is None or self._text.lstrip().startswith(token[1])
-
-
-def _gold_text(conllu: str) -> str | None:
-    try:
-        return parse_from_sentences(list(parse_conllu(conllu))).text
-    except ParsebankError:
-        return None

@@ -2,8 +2,8 @@
 
 One text that kills its worker must not fail a whole shard. Before texts are parsed, their keys are
 written to a small file of this try, which survives the process. Texts that were in flight together
-are parsed one by one in the next try. A text on which two tries ended while it was alone fails; so
-does one on which a try ended after long computing.
+are parsed one by one in the next try. A text fails on which two tries ended while it was alone, or
+one try after long computing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from typing import Final, Self
 
 import structlog
 
-from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.processes import WorkerConfig, read_config
+from service.jobs.processes import read_config
 from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import STEP_CHARACTERS, run_shard
@@ -64,13 +63,13 @@ _LOG = structlog.get_logger("parsebank.jobs")
 class StepTimer:
     """Ends this process by SIGALRM when a step takes too long; a context manager.
 
-    A step is one group of texts, or any other work between two heartbeats: load a
-    parser, align some texts, commit. The timer is the kernel's, whose signal ends a process even
-    while a parser's library holds the interpreter. The texts in flight are on disk by then
-    (`InFlightLog`), and the shard is run again.
+    A step is one group of texts, or any other work between two heartbeats: load a parser, align
+    some texts, commit. The timer is the kernel's, whose signal ends a process even while a parser's
+    library holds the interpreter. The texts in flight are on disk by then (`InFlightLog`), and the
+    shard is run again.
 
     Args:
-        seconds: How long a step may take; texts of more than `STEP_CHARACTERS` in proportion.
+        seconds: Longest step; for texts of more than `STEP_CHARACTERS` longer in proportion.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -88,9 +87,9 @@ class StepTimer:
     def marking_slow(self, log: InFlightLog) -> Iterator[None]:
         """Mark a text in the log once this process has computed on it for `SLOW_SHARE` of a step.
 
-        SIGPROF counts the processor's time, so that neither a busy machine nor a text on which the
-        process only waits makes a mark. Python's own part of the signal handler writes the signal's
-        number to the file, also while a library holds the interpreter.
+        SIGPROF counts the processor's time: neither a busy machine nor a text on which the process
+        only waits makes a mark. Python's own part of the signal handler writes the signal's number
+        to the file, also while a library holds the interpreter.
         """
         before = signal.signal(signal.SIGPROF, lambda *_: None)
         with log.appending() as file:
@@ -109,7 +108,7 @@ class StepTimer:
 
         Args:
             characters: Length of the texts that are parsed in it.
-            waiting: Seconds for which it may wait besides, as for a database that is away.
+            waiting: Seconds that it may also wait, as for a database that is away.
         """
         seconds = self._seconds * max(1.0, characters / STEP_CHARACTERS)
         signal.setitimer(signal.ITIMER_REAL, seconds + waiting)
@@ -126,26 +125,20 @@ _KEY_BYTES = 32
 
 
 class InFlightLog:
-    """The in-flight log of one try of one shard; a context manager.
-
-    Args:
-        folder: Folder of the staged job.
-        shard: Number of the shard.
-        tries: Number of this try.
+    """The in-flight log of one try of one shard, in the folder of its job; a context manager.
 
     Attributes:
-        fatal_keys: Keys of the texts that ended earlier tries.
-        slow_keys: Those of them on which a worker had computed for long.
-        isolated_keys: Keys of the texts that were in flight at the end of an earlier try.
+        fatal_keys, slow_keys, isolated_keys: As of `service.jobs.shard.Signals`, from the logs of
+            earlier tries.
     """
 
     def __init__(self, folder: Path, shard: int, tries: int) -> None:
-        trails = list(_trails(folder, shard, tries))
-        alone = Counter(keys[0] for keys, _ in trails if len(keys) == 1)
-        slow = (keys[0] for keys, is_slow in trails if len(keys) == 1 and is_slow)
+        ends = [_read_log(_path(folder, shard, earlier)) for earlier in range(1, tries)]
+        alone = Counter(keys[0] for keys, _ in ends if len(keys) == 1)
+        slow = (keys[0] for keys, is_slow in ends if len(keys) == 1 and is_slow)
         self.slow_keys = frozenset(slow)
         self.fatal_keys = self.slow_keys | {key for key, n in alone.items() if n >= DEATHS}
-        self.isolated_keys = frozenset(key for keys, _ in trails for key in keys)
+        self.isolated_keys = frozenset(key for keys, _ in ends for key in keys)
         self._path = _path(folder, shard, tries)
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
@@ -172,19 +165,17 @@ class InFlightLog:
             os.close(file)
 
 
-def _trails(folder: Path, shard: int, tries: int) -> Iterator[tuple[list[str], bool]]:
-    """The keys in flight at the end of each earlier try, and whether they were marked as slow."""
-    for earlier in range(1, tries):
-        path = _path(folder, shard, earlier)
-        content = path.read_bytes() if path.exists() else b""
-        size = len(content) // _KEY_BYTES * _KEY_BYTES
-        keys = content[:size].decode("ascii")
-        marked = signal.SIGPROF in content[size:]
-        yield [keys[at : at + _KEY_BYTES] for at in range(0, size, _KEY_BYTES)], marked
+def _read_log(path: Path) -> tuple[list[str], bool]:
+    """The keys in flight at the end of a try, and whether they were marked as slow."""
+    content = path.read_bytes() if path.exists() else b""
+    size = len(content) // _KEY_BYTES * _KEY_BYTES
+    keys = content[:size].decode("ascii")
+    marked = signal.SIGPROF in content[size:]
+    return [keys[at : at + _KEY_BYTES] for at in range(0, size, _KEY_BYTES)], marked
 
 
 def _path(folder: Path, shard: int, tries: int) -> Path:
-    return folder / f"crumb-{shard:06d}-{tries}"
+    return folder / f"in-flight-{shard:06d}-{tries}"
 
 
 class RunInterruptedError(Exception):
@@ -242,12 +233,7 @@ class RunningShard:
 
 
 class TaskError(WorkError):
-    """An error that a shard met on another machine.
-
-    Attributes:
-        error_type: Of the error there.
-        is_permanent: Whether another try would repeat it.
-    """
+    """An error that a shard met on another machine; another try would repeat a permanent one."""
 
     def __init__(self, error_type: str, message: str, *, is_permanent: bool = False) -> None:
         super().__init__(message)
@@ -256,13 +242,13 @@ class TaskError(WorkError):
 
 
 def is_permanent(error: Exception) -> bool:
-    """Whether another try of a shard would repeat the error."""
+    """Another try of a shard would repeat the error."""
     return error.is_permanent if isinstance(error, TaskError) else isinstance(error, _PERMANENT)
 
 
 @contextmanager
 def settling(shard: Shard, claims: Claims) -> Iterator[None]:
-    """Settle what the block raises, and stop to renew the shard's lease after it."""
+    """Settle a shard by what the block raises; afterwards its lease is no longer renewed."""
     log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
     started = time.monotonic()
     try:
@@ -289,28 +275,23 @@ def settling(shard: Shard, claims: Claims) -> Iterator[None]:
 
 
 class Worker:
-    """Runs shards from a queue in this process.
+    """Runs shards in this process, until ``stop`` is set.
 
-    Args:
-        claims: Claims and settles shards.
-        staging: Holds the shards' lines.
-        cache: Store, parsers and tokenizers.
-        stop: Set when the worker must stop.
-        settings: Limits of a step's time, of idle time, and of growth after the first shard; the
-            worker exits when it exceeds one, and the service replaces it.
+    The settings limit the time of a step, the idle time, and growth after the first shard. A worker
+    that exceeds one of them exits, and the service replaces it.
     """
 
     def __init__(
         self,
         claims: Claims,
         staging: StagingArea,
-        cache: ToolCache,
+        tools: ToolCache,
         stop: threading.Event,
         settings: Settings,
     ) -> None:
         self._claims = claims
         self._staging = staging
-        self._tools = cache
+        self._tools = tools
         self._stop = stop
         self._usage = Usage(os.getpid())
         self._settings = settings
@@ -346,7 +327,10 @@ class Worker:
             ):
                 running = RunningShard(shard, self._claims, in_flight, timer, self._stop)
                 tools = self._tools.tools(shard.request)
-                _let_collect(self._tools.makes_cycles(shard.request))
+                if self._tools.makes_cycles(shard.request):
+                    gc.enable()
+                else:
+                    gc.disable()
                 running.complete(run_shard(shard, lines, tools, running))
 
 
@@ -355,39 +339,17 @@ def main() -> None:
     config, stop = read_config()
     give_way(config.settings.job_nice)
     load_kernels()
-    _rest_collector()
-    with shard_store(config.settings.store) as store:
-        _worker(config, store, stop).work()
-
-
-def _rest_collector() -> None:
-    """Run the garbage collector only between shards.
-
-    A shard makes many thousand lists and no cycles; collecting takes 2 percent of its time.
-    """
+    # Garbage is collected between shards only, unless a parser makes cycles: a shard makes many
+    # thousand lists and no cycles, and collecting takes 2 percent of its time.
     gc.collect()
     gc.freeze()
     gc.disable()
-
-
-def _let_collect(cycles: bool) -> None:
-    """Enable the collector for parsers that make cycles."""
-    if cycles:
-        gc.enable()
-    else:
-        gc.disable()
-
-
-def _worker(config: WorkerConfig, store: FeatureStore, stop: threading.Event) -> Worker:
     settings = config.settings
-    engine = open_database(database_url(settings))
-    return Worker(
-        Claims(config.owner, JobQueue.of(engine, settings), stop),
-        StagingArea.of(settings),
-        ToolCache(settings, store),
-        stop,
-        settings,
-    )
+    with shard_store(settings.store) as store:
+        queue = JobQueue.of(open_database(database_url(settings)), settings)
+        claims = Claims(config.owner, queue, stop)
+        tools = ToolCache(settings, store)
+        Worker(claims, StagingArea.of(settings), tools, stop, settings).work()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine
 
 from service.jobs.ledger import JobLedger
 from service.jobs.queue import JobQueue
-from service.jobs.records import Counts, JobRequest
+from service.jobs.records import Counts, JobRequest, Shard
 from syntax.errors import StoreBusyError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
@@ -47,11 +47,16 @@ class Board:
     def add(self, job: str, shards: int = 3, request: JobRequest = REQUEST) -> None:
         self.ledger.add(job, request, examples=10 * shards, shard_count=shards)
 
+    def claim(self, owner: str = "w") -> Shard:
+        """Claim a shard that must be there."""
+        shard = self.queue.claim(owner)
+        assert shard is not None
+        return shard
+
     def fail(self, job: str, count: int) -> None:
         """Fail the next shards of a job, each with an error of its own."""
         for _ in range(count):
-            shard = self.queue.claim("w")
-            assert shard is not None
+            shard = self.claim()
             assert shard.job == job
             self.queue.fail(shard, StoreBusyError(f"full {shard.number}"))
 

@@ -21,8 +21,7 @@ from .board import OTHER, REQUEST, Board
 
 def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> None:
     board.add("a", shards=2)
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     assert board.ledger.cancel("a").state == "cancelled"
     assert board.queue.claim("w2") is None
     assert board.ledger.needing_input() == {"a"}  # its worker may still read
@@ -85,15 +84,13 @@ def test_the_failed_shards_of_a_failed_job_are_run_again_and_no_others(board: Bo
 def test_a_retried_shard_has_all_its_tries_again_and_no_plan(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(3):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         board.queue.save_plan(shard, Counts(stored=3))
         board.queue.end_leases("w")
     assert board.queue.fail_exhausted() == 1
     board.ledger.retry("a")
     for tries in (1, 2, 3):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         assert (shard.tries, shard.plan) == (tries, None)
         board.queue.end_leases("w")
 
@@ -122,15 +119,12 @@ def test_a_retried_job_and_a_later_one_for_its_partition_take_turns(board: Board
     board.fail("a", 1)
     board.clock.now += 1
     board.add("b", shards=2)
-    later = board.queue.claim("w1")
-    assert later is not None
+    later = board.claim("w1")
     assert later.job == "b"
     board.ledger.retry("a")
     assert board.queue.claim("w2") is None  # b still writes, and a comes first
     board.queue.complete(later, Counts())
-    turn = board.queue.claim("w2")
-    assert turn is not None
-    assert turn.job == "a"
+    assert board.claim("w2").job == "a"
 
 
 def test_the_input_of_a_failed_job_is_kept_for_a_while(board: Board) -> None:
@@ -250,8 +244,7 @@ def test_the_report_of_a_cancelled_job_waits_for_its_running_shards(
             return {each["job"]: each["stored"] for each in store.fingerprints.all(KIND).values()}
 
         board.add("a", shards=2)
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         board.ledger.cancel("a")
         assert reported() == {}
         board.clock.now += 30

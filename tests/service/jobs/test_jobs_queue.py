@@ -28,8 +28,7 @@ def test_shards_are_claimed_in_order_and_once(board: Board) -> None:
 def test_a_job_is_done_with_its_last_shard_and_its_counts_add_up(board: Board) -> None:
     board.add("a", shards=2)
     for n in range(2):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         counts = Counts(examples=10, stored=7 + n, dropped={"cycle": 1, f"r{n}": 1}, parsed=5)
         board.queue.complete(shard, counts)
     job = board.ledger.get("a")
@@ -43,12 +42,10 @@ def test_an_expired_lease_passes_to_another_worker_and_the_first_cannot_settle(
     board: Board,
 ) -> None:
     board.add("a", shards=1)
-    first = board.queue.claim("w1")
-    assert first is not None
+    first = board.claim("w1")
     board.clock.now += 61
     assert board.queue.overdue_owners() == {"w1"}
-    second = board.queue.claim("w2")
-    assert second is not None
+    second = board.claim("w2")
     assert (second.number, second.tries) == (0, 2)
     for action in (
         lambda: board.queue.complete(first, Counts()),
@@ -64,8 +61,7 @@ def test_an_expired_lease_passes_to_another_worker_and_the_first_cannot_settle(
 
 def test_a_renewed_lease_holds(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     for _ in range(3):
         board.clock.now += 50
         assert board.queue.renew([shard]) == {shard.claim}
@@ -77,21 +73,18 @@ def test_end_leases_frees_the_shards_of_a_dead_worker(board: Board) -> None:
     board.queue.claim("w1")
     assert board.queue.owners() == {"w1"}
     board.queue.end_leases("w1")
-    taken = board.queue.claim("w2")
-    assert taken is not None
+    taken = board.claim("w2")
     assert taken.tries == 2
 
 
 def test_saved_plan_survives_its_worker(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     assert shard.plan is None
     plan = Counts(examples=4, stored=3, dropped={"cycle": 1}, parsed=2, reused=4)
     board.queue.save_plan(shard, plan)
     board.queue.end_leases("w1")
-    again = board.queue.claim("w2")
-    assert again is not None
+    again = board.claim("w2")
     assert again.plan == plan
 
 
@@ -99,8 +92,7 @@ def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Boar
     board.add("a", shards=2)
     good = board.queue.claim("v")
     for tries in (1, 2, 3):
-        bad = board.queue.claim("w")
-        assert bad is not None
+        bad = board.claim()
         assert (bad.number, bad.tries) == (1, tries)
         board.queue.release(bad, StoreBusyError("full"), delay=5)
         assert board.queue.free(limit=1) == 0
@@ -117,8 +109,7 @@ def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Boar
 def test_released_try_without_error_does_not_count(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(5):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         assert shard.tries == 1
         board.queue.release(shard)
 
@@ -155,8 +146,7 @@ def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
 
 def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     board.ledger.cancel("a")
     board.queue.complete(shard, Counts(stored=4))
     job = board.ledger.get("a")
@@ -175,9 +165,7 @@ def test_jobs_for_one_partition_take_turns_and_others_do_not_wait(board: Board) 
     for shard in claimed[:2]:
         assert shard is not None
         board.queue.complete(shard, Counts())
-    turn = board.queue.claim("w3")
-    assert turn is not None
-    assert turn.job == "b"
+    assert board.claim("w3").job == "b"
 
 
 def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: Board) -> None:
@@ -197,25 +185,20 @@ def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: 
     for shard in claimed[:2]:
         assert shard is not None
         board.queue.complete(shard, Counts())
-    turn = board.queue.claim("w5")
-    assert turn is not None
-    assert turn.job == "second"
+    assert board.claim("w5").job == "second"
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 def test_queue_skips_jobs_that_have_ended(board: Board, end: str) -> None:
     board.add("first", shards=1)
     board.add("second", shards=1, request=replace(REQUEST, tokenizer_fingerprint=fingerprint("2")))
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     assert board.queue.claim("v") is None
     if end == "failed":
         board.queue.fail(shard, ValueError("bad"))
     else:
         board.ledger.cancel("first")
-    turn = board.queue.claim("v")
-    assert turn is not None
-    assert turn.job == "second"
+    assert board.claim("v").job == "second"
     if end == "failed":  # the first goes on, with the second in hand
         board.ledger.retry("first")
         assert board.queue.claim("w") is not None
@@ -223,15 +206,12 @@ def test_queue_skips_jobs_that_have_ended(board: Board, end: str) -> None:
 
 def test_a_cancelled_jobs_worker_is_waited_for(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     board.add("b", shards=1)
     board.ledger.cancel("a")
     assert board.queue.claim("w2") is None
     board.queue.release(shard)
-    turn = board.queue.claim("w2")
-    assert turn is not None
-    assert turn.job == "b"
+    assert board.claim("w2").job == "b"
 
 
 def test_free_shards_are_counted_up_to_a_limit(board: Board) -> None:
@@ -281,8 +261,7 @@ def test_many_leases_are_renewed_at_once_and_lost_ones_are_named(board: Board) -
 
 def test_a_failure_that_was_told_from_elsewhere_is_kept_as_it_was_told(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     board.queue.fail(shard, TaskError("disk", "full (on tcp://host:1)"))
     job = board.ledger.get("a")
     assert job.error == {"error_type": "disk", "message": "full (on tcp://host:1)", "shard": 0}

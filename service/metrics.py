@@ -225,23 +225,23 @@ def _memory_metrics(pids: _Processes) -> Iterator[Metric]:
 def _job_metrics(services: Services) -> Iterator[Metric]:
     """Nothing while the job tables do not answer; /health/ready says so."""
     try:
-        census = services.jobs.census()
+        totals = services.jobs.totals()
     except (SQLAlchemyError, ParsebankError):
         return
     yield _gauge(
         "jobs",
         "Backfill jobs by state.",
         ("state",),
-        {(state,): count for state, count in census.jobs.items()},
+        {(state,): count for state, count in totals.jobs.items()},
     )
     yield _gauge(
         "shards",
         "Shards that are not done, of jobs that were not cancelled.",
         ("state",),
         {
-            ("waiting",): census.shards_waiting,
-            ("running",): census.shards_running,
-            ("failed",): census.shards_failed,
+            ("waiting",): totals.shards_waiting,
+            ("running",): totals.shards_running,
+            ("failed",): totals.shards_failed,
         },
     )
 

@@ -33,7 +33,8 @@ THIRD_PARTY = {
         "IPython",  # of the notebook that runs the client
     },
     "service": {
-        *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn"),
+        *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_core"),
+        *("pydantic_settings", "uvicorn"),
         *("tokenizers", "transformers", "ufal", "stanza", "spacy", "sqlalchemy", "structlog"),
         "prometheus_client",
         "huggingface_hub",

@@ -32,13 +32,11 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
-    inspect,
     make_url,
     select,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.schema import CreateColumn
 
 from service.settings import Settings
 from syntax.errors import SpecError, WorkError
@@ -53,8 +51,8 @@ jobs = Table(
     Column("state", String(16), nullable=False),
     # Jobs with one target write to the same partition of one dataset and run in turn.
     Column("target", String(32), nullable=False),
-    # Jobs with one source parse the same texts and run in turn. Null in rows of before it.
-    Column("source", String(32)),
+    # Jobs with one source parse the same texts and run in turn.
+    Column("source", String(32), nullable=False),
     Column("request", JSON, nullable=False),
     Column("examples", BigInteger, nullable=False),
     Column("first_seq", BigInteger, nullable=False),
@@ -110,24 +108,16 @@ class JobDatabaseError(WorkError):
 def open_database(url: str) -> Engine:
     """Connect, and create the tables that are missing; replicas may do so at the same time.
 
-    Tables of an earlier release get the columns that came since. Replicas of that release go on.
-
     Args:
         url: SQLAlchemy URL, such as ``sqlite:///state/jobs.sqlite`` or
             ``postgresql://user:password@host/database``; with ``?timeout=`` seconds, a statement
             waits for so long instead of `BUSY_SECONDS`.
-
-    Raises:
-        SpecError: It is no such URL, or has a parameter that the driver does not know.
-        MissingExtraError: The driver of the database is not installed.
-        JobDatabaseError: The database does not answer.
     """
     engine = _engine(_read_url(url))
     try:
         with transaction(engine) as connection:
             taking_turns(connection)
             metadata.create_all(connection)
-            _add_what_is_new(connection)
     except TypeError as error:  # the driver's own for a parameter that it does not take
         raise SpecError(f"jobs_url: {error}; leave this parameter out") from None
     except JobDatabaseError:
@@ -136,19 +126,8 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def _add_what_is_new(connection: Connection) -> None:
-    """Add the columns and indexes that the jobs of an earlier release lack; columns are null."""
-    known = {column["name"] for column in inspect(connection).get_columns(jobs.name)}
-    for column in jobs.columns:
-        if column.name not in known:
-            described = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {jobs.name} ADD COLUMN {described}")
-    for index in jobs.indexes:
-        index.create(connection, checkfirst=True)
-
-
 def database_url(settings: Settings) -> str:
-    """SQLAlchemy URL of the job tables that settings name."""
+    """SQLAlchemy URL of the job tables."""
     return settings.jobs_url or sqlite_url(settings.state_dir / "jobs.sqlite")
 
 
@@ -159,15 +138,14 @@ def sqlite_url(path: Path) -> str:
 
 
 _UNWRITABLE: Final = ("readonly database", "unable to open database file")
-"""What SQLite says of a file or folder that it may only read."""
+"""SQLite's messages about a file or folder that it may only read."""
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
     """A transaction that is committed at the end of the block.
 
-    Raises:
-        JobDatabaseError: Nothing was done, or the answer to the commit was lost.
+    After a `JobDatabaseError` nothing was done, or the answer to the commit was lost.
     """
     try:
         with engine.begin() as connection:
@@ -204,7 +182,7 @@ def database_time(connection: Connection) -> float:
 
 
 def _cause(error: Exception) -> str:
-    """What the driver said; PostgreSQL's own words are one field of many."""
+    """The driver's message; PostgreSQL's is one field of many."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     facts = cause.args[0] if cause is not None and cause.args else None
     return str(facts.get("M")) if isinstance(facts, dict) else str(cause)

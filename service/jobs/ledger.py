@@ -45,14 +45,10 @@ _JOB_STATES: Final[tuple[JobState, ...]] = ("queued", "running", "done", "failed
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
-    """Numbers at one moment.
+class JobTotals:
+    """Numbers of jobs, for each state, and of the shards of all jobs that were not cancelled.
 
-    Attributes:
-        jobs: By state; every state is there.
-        shards_waiting: Shards of unfinished jobs that no worker has claimed.
-        shards_running: Shards that a worker has claimed.
-        shards_failed: Shards that were given up.
+    Shards that no worker has claimed are waiting, those that were given up have failed.
     """
 
     jobs: dict[JobState, int]
@@ -66,8 +62,8 @@ class JobLedger:
 
     Args:
         engine: From `open_database`.
-        retry_seconds: How long after its end a failed job may be tried again.
-        clock: What time it is, as for `JobQueue`.
+        retry_seconds: Time after its end in which a failed job may be tried again.
+        clock: As for `JobQueue`.
     """
 
     def __init__(
@@ -93,7 +89,7 @@ class JobLedger:
     ) -> Job:
         """Accept a job whose shards are staged; it is durable when this returns.
 
-        One without shards is done: the dataset held all its examples, as ``stored`` counts.
+        One without shards is done: the dataset held all its examples, as ``stored`` says.
         """
         with transaction(self._engine) as connection:
             taking_turns(connection)
@@ -121,20 +117,12 @@ class JobLedger:
             return _one(connection, job_id)
 
     def get(self, job_id: str) -> Job:
-        """One job, with its first failed shards.
-
-        Raises:
-            UnknownJobError: There is no job with this id.
-        """
+        """One job, with its first failed shards; `UnknownJobError` if there is none."""
         with transaction(self._engine) as connection:
             return _one(connection, job_id)
 
     def list(self, wanted: JobFilter) -> list[Job]:
-        """Jobs, newest first.
-
-        Raises:
-            UnknownJobError: There is no job after which the list could go on.
-        """
+        """Jobs, newest first; `UnknownJobError` if there is none after which the list goes on."""
         with transaction(self._engine) as connection:
             query = (
                 select(jobs)
@@ -152,7 +140,7 @@ class JobLedger:
         """
         over = and_(jobs.c.finished >= since, jobs.c.state.not_in(ACTIVE))
         with transaction(self._engine) as connection:
-            # One statement: a shard must not end between the counts and the look at its owner.
+            # In one statement: no shard may end between reading the counts and its owner.
             is_open = jobs.c.id.in_(_at_work(self._clock(connection))).label("is_open")
             query = select(jobs, is_open).where(over).order_by(jobs.c.finished)
             found = connection.execute(query).mappings()
@@ -162,9 +150,6 @@ class JobLedger:
         """Stop a job: no further shard starts, and workers drop the running ones.
 
         Rows that are committed stay. A job that has ended already is left as it is.
-
-        Raises:
-            UnknownJobError: There is no job with this id.
         """
         with transaction(self._engine) as connection:
             taking_turns(connection)
@@ -176,12 +161,7 @@ class JobLedger:
             return _one(connection, job_id)
 
     def retry(self, job_id: str) -> Job:
-        """Let the failed shards of a failed job be run again, as often as at first.
-
-        Raises:
-            UnknownJobError: There is no job with this id.
-            ConflictError: The job has not failed.
-        """
+        """Let the failed shards of a failed job be run again, as often as at first."""
         with transaction(self._engine) as connection:
             taking_turns(connection)
             check_failed(_one(connection, job_id, lock=True))
@@ -199,7 +179,7 @@ class JobLedger:
             return _one(connection, job_id)
 
     def needing_input(self, lang: str | None = None) -> set[str]:
-        """Jobs whose staged shards may still be read, of any language or of one."""
+        """Ids of the jobs whose staged shards may still be read, of any language or of one."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             kept = and_(jobs.c.state == "failed", jobs.c.finished > now - self._retry_seconds)
@@ -211,12 +191,8 @@ class JobLedger:
                 found = found.where(jobs.c.request["dataset"]["lang"].as_string() == lang)
             return set(connection.execute(found).scalars())
 
-    def census(self) -> Census:
-        """Number of jobs and shards by state; shards that are done, by far the most, are left out.
-
-        Raises:
-            JobDatabaseError: The database is locked or does not answer.
-        """
+    def totals(self) -> JobTotals:
+        """Number of jobs and shards by state, without the shards that are done, by far the most."""
         by_state = select(jobs.c.state, func.count()).group_by(jobs.c.state)
         left = (
             select(shards.c.state, shards.c.owner.is_not(None), func.count())
@@ -227,7 +203,7 @@ class JobLedger:
         with transaction(self._engine) as connection:
             found: dict[str, int] = dict(map(tuple, connection.execute(by_state)))
             counts = {(state, bool(owned)): n for state, owned, n in connection.execute(left)}
-        return Census(
+        return JobTotals(
             jobs={state: found.get(state, 0) for state in _JOB_STATES},
             shards_waiting=counts.get(("open", False), 0),
             shards_running=counts.get(("open", True), 0),
@@ -236,11 +212,7 @@ class JobLedger:
 
 
 def check_failed(job: Job) -> None:
-    """Refuse to try again what has not failed.
-
-    Raises:
-        ConflictError: The job goes on, is done, or was cancelled.
-    """
+    """Raise `ConflictError` if a job goes on, is done, or was cancelled."""
     if job.state != "failed":
         raise ConflictError(
             f"job {job.id} is {job.state}; only a failed job has shards to be run again. Send the "
@@ -305,28 +277,23 @@ def _job(row: RowMapping, failures: tuple[FailedShard, ...] = ()) -> Job:
     return Job(
         **{name: row[name] for name in (*names, *times)},
         request=JobRequest.from_json(row["request"]),
-        counts=Counts.from_json(counts),
+        counts=Counts(**counts),
         failures=failures,
     )
 
 
 LATE_SECONDS: Final = 60.0
-"""A job's end is seen when it is committed, which may be later than the time that it bears."""
+"""Most seconds between the time that a job's end bears and its commit."""
 
 KIND: Final = "report"
 """The kind of a report among what the store describes."""
 
 
 class ReportWriter:
-    """Writes a report for each job that has ended, once, however often it is asked.
+    """Writes one report for each job that has ended, however often it is asked.
 
     A cancelled job has its report once none of its shards is a worker's: until then, rows may come.
-
     Threads take turns, so that the requested reports exist when the call returns.
-
-    Args:
-        store: Where datasets and reports are.
-        ledger: Knows the jobs.
     """
 
     def __init__(self, store: FeatureStore, ledger: JobLedger) -> None:
@@ -340,8 +307,7 @@ class ReportWriter:
         """Write what is missing.
 
         Raises:
-            JobDatabaseError: The jobs cannot be read now.
-            StoreError: A report cannot be written now.
+            StoreError: A report cannot be written now; the next call tries again.
         """
         with self._lock:
             self._write()
@@ -360,7 +326,7 @@ class ReportWriter:
         self._written = set(jobs)
 
     def _version(self, job: Job) -> int | None:
-        """Version of the dataset now, which has all that the job wrote."""
+        """Newest version of the dataset, which has all that the job wrote."""
         name, tokenizer = job.request.dataset.name, job.request.tokenizer_fingerprint
         card = self._store.features.card_of(name, tokenizer)
         return None if card is None else self._store.features.version_of(card)

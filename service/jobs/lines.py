@@ -2,7 +2,7 @@
 
 A line that breaks the format costs the upload, because its sender is mistaken. A text that cannot
 be parsed, or that its tags and spans do not fit, costs its example (a drop with a reason).
-`sort_lines` finds the former of these; the parser and the labels tell the rest.
+`sort_lines` finds the texts that no parser can read; the parser and the labels tell the rest.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import hashlib
 import json
 import re
 import reprlib
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import CoreSchema, SchemaValidator
+from pydantic_core import core_schema as cs
 
 from service.jobs.schemas import FORMS, BackfillSpec, check_spec
 from syntax.errors import ExampleError, InputError, ParsebankError, SpecError
@@ -24,7 +26,6 @@ from syntax.examples import (
     DatasetSpec,
     Example,
     LabelSpec,
-    LabelValue,
     Rejection,
     Segment,
     SpanLabel,
@@ -37,7 +38,13 @@ from syntax.trees.conllu import parse_conllu, parse_from_sentences
 
 Item = Example | Rejection
 
-_EXPECTED = 'expected {"example": {...}} or {"rejected": {...}}'
+
+class SpecLine(BaseModel):
+    """The first line of an upload."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    spec: BackfillSpec
 
 
 async def numbered_lines(
@@ -79,23 +86,13 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
         SpecError: The line is not a valid specification, or names another dataset than ``name``.
     """
     try:
-        content = _object(line)
-        if set(content) != {"spec"}:
-            raise ValueError(f"it has the keys {sorted(content)}")
-        spec = BackfillSpec.model_validate(content["spec"])
-    except ValidationError as error:
-        raise SpecError(f"line 1, the spec: {_faults(error)}", line=1) from None
+        spec = SpecLine.model_validate(parse_json(line, allow_nan=False)).spec
     except ValueError as error:
         raise SpecError(
-            f'line 1 must be {{"spec": {{...}}}}; {error}', line=1, expected="spec"
+            f'line 1 must be {{"spec": {{...}}}}; {_faults(error)}', line=1, expected="spec"
         ) from None
     check_spec(spec, name)
     return spec
-
-
-def _faults(error: ValidationError) -> str:
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, f['loc'])) or 'it'}: {f['msg']}" for f in faults)
 
 
 def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
@@ -105,16 +102,101 @@ def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
         ExampleError: The line is not one, or does not fit the dataset's specification.
     """
     try:
-        content = _object(line)
-        if set(content) == {"example"}:
-            return _example(
-                _fields(content["example"], "example_id", "segments", "labels"), dataset
-            )
-        if set(content) == {"rejected"}:
-            return _rejection(_fields(content["rejected"], "example_id", "reason", "message"))
-        raise ValueError(f"it has the keys {sorted(content)}")
+        content = _lines_of(dataset).validate_python(parse_json(line, allow_nan=False))
+        if len(content) != 1:
+            raise ValueError(f"it has the keys {sorted(content)}")
     except ValueError as error:
-        raise ExampleError(f"{error}; {_EXPECTED}") from None
+        raise ExampleError(
+            f'{_faults(error)}; expected {{"example": {{...}}}} or {{"rejected": {{...}}}}'
+        ) from None
+    if example := content.get("example"):
+        segments = tuple(Segment(**segment) for segment in example["segments"])
+        return Example(example["example_id"], segments, example.get("labels", {}))
+    rejected = Rejection(**content["rejected"])
+    if rejected.reason in DROP_REASONS:
+        return rejected
+    message = f"{rejected.reason}: {rejected.message}"
+    return Rejection(rejected.example_id, ExampleError.error_type, message)
+
+
+_SHOWN_FAULTS: Final = 3
+
+
+def _faults(error: ValueError) -> str:
+    """The first faults of a line, each with its place, such as ``example.segments.0``."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'the line'}: {fault['msg']}"
+        + ("" if fault["type"] == "missing" else f" (it is {reprlib.repr(fault['input'])})")
+        for fault in error.errors(include_url=False)[:_SHOWN_FAULTS]
+    )
+
+
+@lru_cache(maxsize=64)
+def _lines_of(dataset: DatasetSpec) -> SchemaValidator:
+    """Reads a line after the first: an object with one of the keys ``example`` and ``rejected``.
+
+    The texts of segments may hold what UTF-8 cannot carry: that drops the example, as other texts
+    do that no parser can read.
+    """
+    form = FORMS[dataset.mode]
+    text = cs.str_schema(strict=True)
+    segment = _fields({form: _tuple(text) if form == "tokens" else text})
+    count = len(dataset.fields)
+    labels = {label.name: cs.nullable_schema(_label(label)) for label in dataset.labels}
+    example = {
+        "example_id": _NAME,
+        "segments": cs.list_schema(segment, min_length=count, max_length=count),
+        "labels": _fields(labels),
+    }
+    rejected = _fields({"example_id": _NAME, "reason": _NAME, "message": _STORABLE})
+    line = {"example": _fields(example, *([] if labels else ["labels"])), "rejected": rejected}
+    return SchemaValidator(_fields(line, *line))
+
+
+def _fields(fields: Mapping[str, CoreSchema], *optional: str) -> CoreSchema:
+    """A JSON object with these keys and no others."""
+    required = {
+        name: cs.typed_dict_field(schema, required=name not in optional)
+        for name, schema in fields.items()
+    }
+    return cs.typed_dict_schema(required, extra_behavior="forbid")
+
+
+def _tuple(item: CoreSchema) -> CoreSchema:
+    return cs.no_info_after_validator_function(tuple, cs.list_schema(item))
+
+
+# With a limit of the length, lone surrogates are refused, which no table can hold.
+_STORABLE: Final = cs.str_schema(strict=True, min_length=0)
+_NAME: Final = cs.str_schema(strict=True, min_length=1)
+_SPAN: Final = cs.no_info_after_validator_function(
+    lambda span: SpanLabel(**span),
+    _fields(
+        {
+            "start_char": cs.int_schema(strict=True),
+            "end_char": cs.int_schema(strict=True),
+            "label": _STORABLE,
+        },
+        "label",
+    ),
+)
+
+
+def _label(spec: LabelSpec) -> CoreSchema:
+    """Values of a label column."""
+    match spec.kind:
+        case "class":
+            return cs.chain_schema([_STORABLE, cs.literal_schema([*spec.names])])
+        case "float":
+            return cs.float_schema(strict=True, ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)
+        case "string":
+            return _STORABLE
+        case "tags":
+            return _tuple(_NAME)
+        case "spans":
+            return _tuple(_SPAN)
 
 
 def item_key(item: Item, *identity: str) -> Fingerprint:
@@ -142,133 +224,8 @@ def _content(item: Item) -> list[Any]:
     return ["example", item.example_id, segments, dict(item.labels)]
 
 
-def _object(line: bytes | str) -> dict[str, Any]:
-    content = parse_json(line, allow_nan=False)
-    if not isinstance(content, dict):
-        raise ValueError(f"it is a JSON {type(content).__name__}")
-    return content
-
-
-def _fields(content: Any, *known: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise ValueError(f"the value is a JSON {type(content).__name__}, not an object")
-    unknown = set(content) - set(known)
-    if unknown:
-        raise ValueError(f"unknown keys {sorted(unknown)}; known are {', '.join(known)}")
-    return content
-
-
-def _example(content: dict[str, Any], dataset: DatasetSpec) -> Example:
-    segments, labels = content.get("segments"), content.get("labels", {})
-    if not isinstance(segments, list) or len(segments) != len(dataset.fields):
-        count = len(segments) if isinstance(segments, list) else 0
-        raise ValueError(
-            f"{count} segments; the spec's fields want {len(dataset.fields)}: "
-            f"{', '.join(dataset.fields)}"
-        )
-    if not isinstance(labels, dict):
-        raise ValueError(f"labels is a JSON {type(labels).__name__}, not an object")
-    return Example(
-        example_id=_storable(content, "example_id"),
-        segments=tuple(_segment(segment, FORMS[dataset.mode]) for segment in segments),
-        labels=_labels(labels, dataset.labels),
-    )
-
-
-def _rejection(content: dict[str, Any]) -> Rejection:
-    reason = _storable(content, "reason")
-    message = _storable(content, "message", may_be_empty=True)
-    if reason not in DROP_REASONS:
-        reason, message = ExampleError.error_type, f"{reason}: {message}"
-    return Rejection(_storable(content, "example_id"), reason, message)
-
-
-def _storable(content: Mapping[str, Any], key: str, *, may_be_empty: bool = False) -> str:
-    return _storable_value(content.get(key), key, may_be_empty=may_be_empty)
-
-
-def _storable_value(value: Any, name: str, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str) or not (value or may_be_empty):
-        raise ValueError(f"{name} is {reprlib.repr(value)}; it must be a string that is not empty")
-    if not _is_utf8(value):
-        raise ValueError(f"{name} holds a lone surrogate, which UTF-8 cannot carry")
-    return value
-
-
-def _is_utf8(value: str) -> bool:
-    return value.isascii() or value == value.encode("utf-8", "ignore").decode("utf-8")
-
-
-def _segment(content: Any, form: str) -> Segment:
-    value = _fields(content, form).get(form)
-    if form == "tokens":
-        if not isinstance(value, list) or not all(isinstance(token, str) for token in value):
-            raise ValueError("tokens must be a list of strings")
-        return Segment(tokens=tuple(value))
-    if not isinstance(value, str):
-        raise ValueError(f"{form} must be a string")
-    return Segment(text=value) if form == "text" else Segment(conllu=value)
-
-
-def _labels(labels: Mapping[str, Any], specs: Sequence[LabelSpec]) -> dict[str, LabelValue | None]:
-    known = [spec.name for spec in specs]
-    if set(labels) != set(known):
-        raise ValueError(
-            f"labels {sorted(labels)} came; the spec has {sorted(known)}: give each, null where "
-            "there is none"
-        )
-    return {spec.name: _label(labels, spec) for spec in specs}
-
-
-def _label(labels: Mapping[str, Any], spec: LabelSpec) -> LabelValue | None:
-    value = labels[spec.name]
-    if value is None:
-        return None
-    if spec.kind in ("tags", "spans"):
-        return _listed(spec, value)
-    if spec.kind == "float":
-        return _finite(spec.name, value)
-    if spec.kind == "class" and value not in spec.names:
-        raise ValueError(
-            f"label {spec.name} is {reprlib.repr(value)}; expected one of {', '.join(spec.names)}"
-        )
-    return _storable(labels, spec.name, may_be_empty=True)
-
-
-def _listed(spec: LabelSpec, values: Any) -> LabelValue:
-    if not isinstance(values, list):
-        raise ValueError(f"label {spec.name} is {reprlib.repr(values)}; expected a list")
-    if spec.kind == "tags":
-        return tuple(
-            _storable_value(value, f"tag {at} of label {spec.name}")
-            for at, value in enumerate(values)
-        )
-    return tuple(_span(value, f"span {at} of label {spec.name}") for at, value in enumerate(values))
-
-
-def _span(content: Any, name: str) -> SpanLabel:
-    value = _fields(content, *SpanLabel._fields)
-    start, end = (value.get(key) for key in ("start_char", "end_char"))
-    if type(start) is not int or type(end) is not int:
-        raise ValueError(
-            f"{name} goes from {reprlib.repr(start)} to {reprlib.repr(end)}; start_char and "
-            "end_char must be integers"
-        )
-    return SpanLabel(start, end, _storable({"label": "", **value}, "label", may_be_empty=True))
-
-
-def _finite(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"label {name} is {reprlib.repr(value)}; expected a number")
-    if not abs(value) <= LARGEST_FLOAT:
-        raise ValueError(
-            f"label {name} is {reprlib.repr(value)}, which is no finite number in 32 bits"
-        )
-    return float(value)
-
-
 KEPT_KEYS: Final = 1_024
-"""Segments whose key is remembered within a shard."""
+"""Segments whose key is remembered: premises and passages come many times in a row."""
 
 Line = TypeVar("Line")
 """A line of an upload: staged, or just read."""
@@ -289,11 +246,10 @@ class SortedLines(Generic[Line]):
 
     Attributes:
         works: Those that need a row.
-        repeats: Those equal to an earlier line, whose fate they share: they need no row of their
-            own.
+        repeats: Those equal to an earlier line; they share its fate, and need no row.
         rejected: Those that cannot be used, as far as is known without a parser.
-        already_stored: How many the dataset holds.
-        already_parsed: How many segments these have.
+        already_stored: Number of those that the dataset holds.
+        already_parsed: Number of their segments.
     """
 
     works: list[Work[Line]] = field(default_factory=list)
@@ -313,7 +269,6 @@ def sort_lines(
             before.
         key: `Analyser.key`.
     """
-    # Premises and passages come many times in a row.
     key = lru_cache(maxsize=KEPT_KEYS)(key)
     found = SortedLines[Line]()
     for line, item, is_stored, is_repeat in lines:
@@ -344,11 +299,9 @@ _FIRST_TOKEN: Final = re.compile(r"^\d+(?:-\d+)?\t(\S+)", re.MULTILINE)
 
 
 class TextFinder:
-    """Tells of checked lines whether a segment's parse has one text.
+    """Finds the checked lines with a segment whose parse has one text.
 
-    Args:
-        text: Text of the parse: that of the segment, its tokens joined by spaces, or what its
-            CoNLL-U comes to.
+    That is the segment's text, its tokens joined by spaces, or the text of its CoNLL-U.
     """
 
     def __init__(self, text: str) -> None:
@@ -358,7 +311,7 @@ class TextFinder:
         self._plain = [word for word in self._words if word.isascii()]
 
     def is_in(self, body: str) -> bool:
-        """Whether the line has the text."""
+        """Tell whether the line has the text."""
         return self._may_be_in(body) and any(
             map(self._is_segment, parse_json(body).get("example", {}).get("segments", ()))
         )
@@ -372,18 +325,12 @@ class TextFinder:
     def _is_segment(self, segment: dict[str, Any]) -> bool:
         conllu = segment.get("conllu")
         if conllu is not None:
-            return self._begins(conllu) and self._text == _gold_text(conllu)
+            token = _FIRST_TOKEN.search(conllu)  # to read all of them takes long
+            if token is not None and not self._text.lstrip().startswith(token[1]):
+                return False
+            try:
+                return self._text == parse_from_sentences(list(parse_conllu(conllu))).text
+            except ParsebankError:
+                return False
         text = segment.get("text")
         return self._text == (text if text is not None else " ".join(segment.get("tokens") or ()))
-
-    def _begins(self, conllu: str) -> bool:
-        """Whether the text begins as the first token does; to read all of them takes long."""
-        token = _FIRST_TOKEN.search(conllu)
-        return token is None or self._text.lstrip().startswith(token[1])
-
-
-def _gold_text(conllu: str) -> str | None:
-    try:
-        return parse_from_sentences(list(parse_conllu(conllu))).text
-    except ParsebankError:
-        return None

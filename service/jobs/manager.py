@@ -1,4 +1,4 @@
-"""The manager of backfill jobs: it accepts them and keeps workers running while there is work."""
+"""The manager of backfill jobs: accepts them, and keeps workers running while there is work."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.forecast import Forecast, forecast
-from service.jobs.ledger import Census, JobLedger, ReportWriter, check_failed
+from service.jobs.forecast import ForecastAnswer, forecast
+from service.jobs.ledger import JobLedger, JobTotals, ReportWriter, check_failed
 from service.jobs.processes import WorkerProcess, engine_of, is_gone
 from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
@@ -68,7 +68,7 @@ class JobManager:
     def __init__(
         self, settings: Settings, store: FeatureStore, tokenizers: TokenizerCache | None = None
     ) -> None:
-        engine = engine_of(settings)
+        self._module, self._most = engine_of(settings)
         self._settings = settings
         self._store = store
         self._tokenizers = tokenizers or TokenizerCache(settings)
@@ -77,7 +77,6 @@ class JobManager:
         self._reports = ReportWriter(store, self._ledger)
         self._queue = JobQueue.of(self._engine, settings)
         self._staging = StagingArea.of(settings)
-        self._module, self._most = engine.module, engine.processes(settings)
         self._workers: list[WorkerProcess] = []
         self._threads = ThreadPoolExecutor(THREADS, "jobs")
         self._samplers = ThreadPoolExecutor(THREADS, "samples")
@@ -115,63 +114,38 @@ class JobManager:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
 
     async def submit(self, name: str, chunks: AsyncIterable[bytes]) -> Job:
-        """Stage an upload and accept it as a job.
-
-        Args:
-            name: Dataset.
-            chunks: Body of the request, as `Receiver.receive` reads it.
-
-        Raises:
-            SpecError, ExampleError, UnknownNameError: Nothing of the upload was kept.
-        """
+        """Stage an upload to a dataset, as `Receiver.receive` reads it, and accept it as a job."""
         job_id = await self._receiver.receive(name, chunks)
         self._wake.set()
         return await self.get(job_id)
 
-    async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> Forecast:
-        """Forecast a backfill; nothing is kept.
-
-        Args:
-            name: Dataset.
-            chunks: Body of the request.
-        """
+    async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> ForecastAnswer:
+        """Forecast a backfill; nothing is kept."""
         return await forecast(self._receiver, name, chunks, self._samplers)
 
     @property
     def _receiver(self) -> Receiver:
         return Receiver(self._settings, self._tokenizers, self._store, self._staging, self._accept)
 
-    def census(self) -> Census:
+    def totals(self) -> JobTotals:
         """Number of jobs and shards; a blocking database query."""
-        return self._ledger.census()
+        return self._ledger.totals()
 
     async def get(self, job_id: str) -> Job:
-        """One job; the report of one that has ended is in the store (see `ReportWriter`).
-
-        Raises:
-            UnknownJobError: There is no job with this id.
-        """
+        """One job; the report of one that has ended is in the store (see `ReportWriter`)."""
         job = await self.run(self._ledger.get, job_id)
         if not job.is_active:
             await self.run(self._write_reports)
         return job
 
     async def cancel(self, job_id: str) -> Job:
-        """Stop a job; committed rows stay.
-
-        Raises:
-            UnknownJobError: There is no job with this id.
-        """
+        """Stop a job; committed rows stay."""
         job = await self.run(self._ledger.cancel, job_id)
         await self.run(self._sweep)
         return job
 
     def holding(self, text: str, lang: str) -> list[str]:
-        """Jobs of a language whose uploads are still kept and may hold a text; reads the uploads.
-
-        Raises:
-            JobDatabaseError: The database does not answer.
-        """
+        """Jobs of a language whose uploads are still kept and may hold a text; reads them."""
         jobs = self._ledger.needing_input(lang)
         return sorted(job for job in jobs if self._staging.may_hold(job, text))
 
@@ -179,7 +153,6 @@ class JobManager:
         """Run the failed shards of a failed job again.
 
         Raises:
-            UnknownJobError: There is no job with this id.
             ConflictError: The job has not failed; `UploadGoneError`: its upload is not kept.
         """
         job = await self.run(self._retry, job_id)
@@ -192,36 +165,25 @@ class JobManager:
         """A job now and after each change, until it has ended; ``None`` when it did not change.
 
         While the database does not answer, nothing changes.
-
-        Raises:
-            UnknownJobError: There is no job with this id.
         """
         last, told = await self.get(job_id), time.monotonic()
         yield last
         while last.is_active:
             await asyncio.sleep(min(EVENT_SECONDS, keepalive_seconds))
-            job = await self._now(last)
+            try:
+                job = await self.get(job_id)
+            except JobDatabaseError:
+                job = last
             if job != last or time.monotonic() - told > keepalive_seconds:
                 told = time.monotonic()
                 yield None if job == last else job
             last = job
 
     async def list(self, wanted: JobFilter) -> list[Job]:
-        """Jobs, newest first; the reports of those that have ended are in the store.
-
-        Raises:
-            UnknownJobError: There is no job after which the list could go on.
-        """
+        """Jobs, newest first; the reports of those that have ended are in the store."""
         jobs = await self.run(self._ledger.list, wanted)
         await self.run(self._write_reports)
         return jobs
-
-    async def _now(self, last: Job) -> Job:
-        """The job now, or unchanged if the database does not answer."""
-        try:
-            return await self.get(last.id)
-        except JobDatabaseError:
-            return last
 
     async def _accept(self, staged: StagedJob) -> None:
         add = partial(
@@ -235,7 +197,7 @@ class JobManager:
         await self.run(add)
 
     def _retry(self, job_id: str) -> Job:
-        with self._staging.at_rest():
+        with self._staging.locked():
             check_failed(self._ledger.get(job_id))
             if not self._staging.has(job_id):
                 raise UploadGoneError(

@@ -1,63 +1,59 @@
 """The cost of texts, measured on a sample of them in a process of its own.
 
-The process does the same work as a job's worker, so it measures what a worker takes: it runs the
-lines on a temporary store. The parser that it loads is freed when it ends.
+The process runs the lines as a job's worker does, on a temporary store. The parser that it loads is
+freed when it ends.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from featurestore import open_store
 from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
-from service.jobs.tools import Toolbox, load_kernels
+from service.jobs.tools import ToolCache, load_kernels
 from service.logs import own_process
 from service.processes import die_with, how_ended, python_command, python_environment
 from service.settings import Settings
 from syntax.errors import DeadlineError, ParsebankError, WorkerDiedError
 from syntax.examples import Example
-from syntax.strict_json import parse_json
 
 PROGRAM: Final = "service.jobs.measure"
 
 TIMEOUT_SECONDS: Final = 300.0
 
+SECONDS: Final = 2.0
+"""Approximate time of the measurement."""
+
+TRIAL_LINES: Final = 10
+"""Lines of a first trial, which tells how many lines fit into `SECONDS`."""
+
 _OWN_ERROR: Final = 3
 """Exit code of a process that says what is wrong, by a pickled `ParsebankError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The measured cost of a sample.
+class SampleAnswer(BaseModel):
+    """What was measured, by one process."""
 
-    Attributes:
-        examples, parses: Number of lines, and of their distinct texts.
-        dropped: Lines on which the parser failed, by reason.
-        seconds_per_parse: Time of one process for a text that is parsed.
-        seconds_per_row: Time of one process for everything else about an example.
-        bytes_per_parse, bytes_per_row: Bytes on disk.
-    """
-
-    examples: int
+    examples: int = Field(description="Examples that were tried, drawn at random.")
     parses: int
-    dropped: dict[str, int]
+    dropped: dict[str, int] = Field(
+        description="Examples among them on which the parser failed, by reason."
+    )
     seconds_per_parse: float
-    seconds_per_row: float
+    seconds_per_row: float = Field(description="Alignment, matrices and storage of an example.")
     bytes_per_parse: float
     bytes_per_row: float
 
@@ -67,11 +63,11 @@ class MeasureRequest(BaseModel):
 
     parent: int
     settings: Settings
-    request: dict[str, Any]
+    request: JobRequest
     lines: list[str]
 
 
-def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes]) -> Sample:
+def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes]) -> SampleAnswer:
     """Run a sample of lines in a process of its own.
 
     Raises:
@@ -82,7 +78,7 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
     asked = MeasureRequest(
         parent=os.getpid(),
         settings=settings,
-        request=request.to_json(),
+        request=request,
         lines=[line.decode() for line in lines],
     )
     try:
@@ -99,146 +95,78 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
             f"the trial of a sample of the texts was stopped after {TIMEOUT_SECONDS:g} s; a "
             "backfill has no such limit: send it without a dry run"
         ) from None
-    return _read(done.returncode, done.stdout)
-
-
-def _read(code: int, output: bytes) -> Sample:
-    """The answer of a process that has ended."""
-    if code == 0:
-        return Sample(**parse_json(output))
-    if code == _OWN_ERROR:
-        raise pickle.loads(output)
+    if done.returncode == 0:
+        return SampleAnswer.model_validate_json(done.stdout)
+    if done.returncode == _OWN_ERROR:
+        raise pickle.loads(done.stdout)
     raise WorkerDiedError(
-        f"the process that tried a sample of the texts {how_ended(code)}; the service's log may "
-        "have its reason"
+        f"the process that tried a sample of the texts {how_ended(done.returncode)}; the service's "
+        "log may have its reason"
     )
 
 
-SECONDS: Final = 2.0
-"""Approximate seconds of the measurement."""
-
-TRIAL_LINES: Final = 10
-"""Lines of the first trial, which gives the number of lines to run and the cost of a commit."""
-
-
-def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> Sample:
-    """Run lines on a temporary store."""
+def measure(settings: Settings, request: JobRequest, lines: Sequence[str]) -> SampleAnswer:
+    """Run as many lines on a temporary store as fit into `SECONDS`, after a trial of a few."""
     load_kernels()
-    staged = [_staged(request, at, line) for at, line in enumerate(lines)]
+    items = [read_item(line, request.dataset) for line in lines]
+    staged = [
+        StagedLine(at, at + 1, item_key(item, *request.item_identity), line)
+        for at, (item, line) in enumerate(zip(items, lines, strict=True))
+    ]
     with TemporaryDirectory() as folder, open_store(folder) as store:
-        bench = _Bench(Path(folder), Toolbox(settings, store), request)
-        bench.warm_up(staged[0])
-        trial, rest = bench.measure(staged[:TRIAL_LINES]), staged[TRIAL_LINES:]
-        fitting = int(SECONDS / trial.seconds_per_line)
-        if not (rest and fitting):
-            return trial.sample()
-        return bench.measure(rest[:fitting]).sample(trial)
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """Times and sizes of lines: parsed and stored, then stored again with the existing parses."""
-
-    counts: Counts
-    parsing: float
-    storing: float
-    parse_bytes: int
-    row_bytes: int
-
-    @property
-    def seconds_per_line(self) -> float:
-        return self.parsing / self.counts.examples
-
-    def sample(self, trial: _Measured | None = None) -> Sample:
-        """The cost of one line, without the fixed cost of a commit, which a trial shows."""
-        parses, rows = max(1, self.counts.parsed), max(1, self.counts.stored)
-        fixed = _fixed(self, trial) if trial else dict.fromkeys(_COMMITTED, 0.0)
-        return Sample(
-            examples=self.counts.examples,
-            parses=self.counts.parsed,
-            dropped=dict(self.counts.dropped),
-            seconds_per_parse=max(0.0, self.parsing - self.storing) / parses,
-            seconds_per_row=(self.storing - fixed["storing"]) / rows,
-            bytes_per_parse=(self.parse_bytes - fixed["parse_bytes"]) / parses,
-            bytes_per_row=(self.row_bytes - fixed["row_bytes"]) / rows,
-        )
-
-
-_COMMITTED: Final = ("storing", "parse_bytes", "row_bytes")
-
-
-def _fixed(whole: _Measured, trial: _Measured) -> dict[str, float]:
-    """The fixed cost: the intercept of the line through both measurements."""
-    more = whole.counts.examples - trial.counts.examples
-    if more < trial.counts.examples:  # too near each other to tell
-        return dict.fromkeys(_COMMITTED, 0.0)
-    return {name: _intercept(whole, trial, name, more) for name in _COMMITTED}
-
-
-def _intercept(whole: _Measured, trial: _Measured, name: str, more: int) -> float:
-    first, last = float(getattr(trial, name)), float(getattr(whole, name))
-    return min(max(0.0, first - (last - first) / more * trial.counts.examples), last)
-
-
-@dataclass(frozen=True)
-class _Bench:
-    """A temporary store and its tools."""
-
-    folder: Path
-    toolbox: Toolbox
-    request: JobRequest
-
-    def warm_up(self, line: StagedLine) -> None:
-        """Load the parser and the tokenizer."""
-        tools = self.toolbox.tools(self.request)
-        item = read_item(line.body, self.request.dataset)
+        cache = ToolCache(settings, store)
+        tools = cache.tools(request)
         tools.tokenizer.encode_flat([""])
-        if isinstance(item, Example):
-            list(tools.analyser.analyse(item.segments[:1]))
+        if isinstance(items[0], Example):  # the parser is loaded with its first text
+            list(tools.analyser.analyse(items[0].segments[:1]))
 
-    def measure(self, lines: Sequence[StagedLine]) -> _Measured:
-        """Parse and store lines, and store them once more."""
-        parses = self._size("parses")
-        parsing, counts = self._run(lines, f"first-{len(lines)}")
-        parses = self._size("parses") - parses
-        storing, _ = self._run(lines, f"again-{len(lines)}")
-        return _Measured(
-            counts, parsing, storing, parses, self._size(f"datasets/again-{len(lines)}")
-        )
+        def run(number: int, lines: Sequence[StagedLine]) -> tuple[SampleAnswer, float]:
+            shard = Shard(id=0, job="sample", number=number, tries=1, first_seq=0, request=request)
+            before = _size(folder, "parses"), _size(folder, "datasets")
+            signals, started = _Stopwatch(), time.perf_counter()
+            counts = run_shard(shard, lines, tools, signals)
+            ended, parsing = time.perf_counter(), signals.parsed_at - started
+            parses, rows = max(1, counts.parsed), max(1, counts.stored)
+            return SampleAnswer(
+                examples=counts.examples,
+                parses=counts.parsed,
+                dropped=dict(counts.dropped),
+                seconds_per_parse=parsing / parses,
+                seconds_per_row=(ended - signals.parsed_at) / rows,
+                bytes_per_parse=(_size(folder, "parses") - before[0]) / parses,
+                bytes_per_row=(_size(folder, "datasets") - before[1]) / rows,
+            ), parsing
 
-    def _run(self, lines: Sequence[StagedLine], name: str) -> tuple[float, Counts]:
-        request = replace(self.request, dataset=replace(self.request.dataset, name=name))
-        shard = Shard(id=0, job=name, number=0, tries=1, first_seq=0, request=request)
-        tools = self.toolbox.tools(request)
-        started = time.perf_counter()
-        counts = run_shard(shard, lines, tools, _NoSignals())
-        return time.perf_counter() - started, counts
-
-    def _size(self, table: str) -> int:
-        files = (self.folder / table).rglob("*")
-        return sum(file.stat().st_size for file in files if file.is_file())
+        trial, parsing = run(0, staged[:TRIAL_LINES])
+        fitting = int(SECONDS / parsing * trial.examples)
+        rest = staged[TRIAL_LINES : TRIAL_LINES + fitting]
+        # Few lines say less than the trial: a commit costs them as much as many.
+        return run(1, rest)[0] if len(rest) >= TRIAL_LINES else trial
 
 
-class _NoSignals:
-    """Signals without effect."""
+class _Stopwatch:
+    """`Signals` that note when the texts are parsed."""
 
     fatal_keys: frozenset[str] = frozenset()
     slow_keys: frozenset[str] = frozenset()
     isolated_keys: frozenset[str] = frozenset()
+    parsed_at = 0.0
 
     def beat(self) -> None:
-        """See `Signals.beat`."""
+        """Do nothing."""
 
-    def watch(self, *keys: str, characters: int = 0) -> None:
-        """See `Signals.watch`."""
+    def watch(self, *keys: str, characters: int = 0) -> None:  # noqa: ARG002 - of the protocol
+        """Note the time when no text is in flight any more."""
+        if not keys:
+            self.parsed_at = time.perf_counter()
 
     def announce(self, plan: Counts) -> None:
-        """See `Signals.announce`."""
+        """Do nothing."""
 
 
-def _staged(request: JobRequest, position: int, line: str) -> StagedLine:
-    key = item_key(read_item(line, request.dataset), *request.item_identity)
-    return StagedLine(position, position + 1, key, line)
+def _size(folder: str, table: str) -> int:
+    files = (Path(folder) / table).rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def main() -> int:
@@ -251,11 +179,11 @@ def main() -> int:
     die_with(parent=asked.parent)
     own_process(asked.settings.log_level, asked.settings.log_format)
     try:
-        sample = measure(asked.settings, JobRequest.from_json(asked.request), asked.lines)
+        sample = measure(asked.settings, asked.request, asked.lines)
     except ParsebankError as error:
         sys.stdout.buffer.write(pickle.dumps(error))
         return _OWN_ERROR
-    sys.stdout.write(json.dumps(asdict(sample)))
+    sys.stdout.write(sample.model_dump_json())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Processes that claim shards: which an engine needs, how they start and end, what they are told.
+"""Processes that claim shards: which an engine needs, and how they start and end.
 
 A process reads its configuration from standard input, as one line of JSON, and watches the pipe.
 When the pipe closes, the service stops or is dead; the process then releases its shards and exits.
@@ -14,8 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -33,34 +31,15 @@ GRACE_SECONDS: Final = 20.0
 """Seconds that a worker has to finish its text or commit after it is told to stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobEngine:
-    """Where shards are run, as the manager of jobs sees it.
-
-    Attributes:
-        module: Program of a process that claims shards, as `service.jobs.processes` starts it.
-        processes: How many of them run at most.
-        check: Raises when the settings do not do for this engine.
-    """
-
-    module: str
-    processes: Callable[[Settings], int]
-    check: Callable[[Settings], None] = lambda _: None
-
-
-def engine_of(settings: Settings) -> JobEngine:
-    """The engine that the settings name.
+def engine_of(settings: Settings) -> tuple[str, int]:
+    """Where shards are run: the module that claims them, and how many processes run it at most.
 
     Raises:
-        SpecError: It needs another setting.
+        SpecError: The engine needs another setting.
         MissingExtraError: It needs a package that is not installed.
     """
-    engine = ENGINES[settings.engine]
-    engine.check(settings)
-    return engine
-
-
-def _check_dask(settings: Settings) -> None:
+    if settings.engine == "local":
+        return "service.jobs.worker", settings.job_workers
     if not settings.dask_scheduler:
         raise SpecError(
             "the engine `dask` needs the address of a running scheduler: set dask_scheduler "
@@ -70,26 +49,12 @@ def _check_dask(settings: Settings) -> None:
         raise missing_extra(
             "the engine `dask` needs the package distributed, here and on every worker", "dask"
         )
-
-
-ENGINES: Final[Mapping[str, JobEngine]] = {
-    "local": JobEngine("service.jobs.worker", lambda settings: settings.job_workers),
     # One coordinator, however many workers the cluster has.
-    "dask": JobEngine(
-        "service.jobs.dask.coordinator",
-        lambda settings: min(1, settings.job_workers),
-        _check_dask,
-    ),
-}
+    return "service.jobs.dask.coordinator", min(1, settings.job_workers)
 
 
 class WorkerConfig(BaseModel):
-    """Configuration of a worker.
-
-    Attributes:
-        owner: Name under which it claims shards.
-        parent: Process id of the service; the worker ends with it.
-    """
+    """Configuration of a worker, which claims shards as ``owner`` and ends with ``parent``."""
 
     owner: str
     parent: int
@@ -99,8 +64,7 @@ class WorkerConfig(BaseModel):
 def read_config() -> tuple[WorkerConfig, threading.Event]:
     """Read the configuration of this process, and start to watch the pipe.
 
-    Returns:
-        The configuration, and an event that is set when the process must stop.
+    The event is set when the process must stop.
     """
     config = WorkerConfig.model_validate_json(sys.stdin.readline())
     die_with(parent=config.parent)
@@ -133,7 +97,7 @@ class WorkerProcess:
 
     Args:
         settings: The service's settings.
-        module: What it runs.
+        module: The program, from `engine_of`.
     """
 
     def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
@@ -158,17 +122,17 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs; the first call after its end also reaps it."""
+        """The process runs; the first call after its end also reaps it."""
         return self._process.poll() is None
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error or by a signal, other than that of `wait`."""
+        """It ended with an error or by a signal, other than that of `wait`."""
         return self._process.poll() not in (None, 0) and not self._outstayed
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it lives and was stopped by a signal, so that it can do nothing."""
+        """It lives, and a signal has stopped it."""
         try:
             return bool(psutil.Process(self.pid).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
@@ -176,7 +140,7 @@ class WorkerProcess:
 
     @property
     def cause(self) -> str:
-        """How a process that failed ended."""
+        """The end of a process that failed, as a sentence."""
         code = self._process.poll() or 0
         if self._killed_because:
             reason = self._killed_because
@@ -204,11 +168,7 @@ class WorkerProcess:
         self.kill()
 
     def kill(self, because: str = "") -> None:
-        """End it at once, with everything that it may have started.
-
-        Args:
-            because: What it did, for `cause`.
-        """
+        """End it at once, with everything that it may have started; ``because`` is for `cause`."""
         if self._process.poll() is None:
             self._killed_because = because
             with contextlib.suppress(ProcessLookupError):
@@ -229,9 +189,9 @@ def owner_name(pid: int) -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a worker is known to have ended: it ran here, and no such process does.
+    """Tell whether a worker of this machine has ended; false for one of another machine.
 
-    Of a worker elsewhere nothing is known; its lease tells.
+    There, only the lease tells.
     """
     place, _, pid = owner.rpartition(":")
     if place != _here():
@@ -246,7 +206,7 @@ def is_gone(owner: str) -> bool:
 
 
 def _here() -> str:
-    """Where this process's ids mean something: the host, and on Linux the container in it."""
+    """The namespace of this process's ids: the host, and on Linux the container in it."""
     try:
         container = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
@@ -255,7 +215,7 @@ def _here() -> str:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Whether a process has ended without its parent having noticed, as under some containers."""
+    """Tell whether a process has ended and its parent did not notice, as in some containers."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

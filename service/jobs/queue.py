@@ -3,13 +3,21 @@
 A claim is one UPDATE whose sub-select picks the oldest shard that is free. Claims take turns
 (`service.jobs.database`), so that each sees what the one before took; they skip a row that its
 last owner holds just then. A worker that dies simply lets its lease run out.
+
+`JobQueue` is the tables; `Claims` are those of one process, which outlast an outage of the
+database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
+import structlog
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -27,13 +35,29 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from service.jobs.database import database_time, jobs, shards, taking_turns, transaction
+from service.jobs.database import (
+    BUSY_SECONDS,
+    JobDatabaseError,
+    database_time,
+    jobs,
+    shards,
+    taking_turns,
+    transaction,
+)
 from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
 from service.settings import Settings
 from syntax.errors import WorkerDiedError, WorkError
 
+DATABASE_SECONDS: Final = 0.5
+"""Seconds between two attempts to reach the job database."""
+
+RENEWAL_SECONDS: Final = 2.0
+"""Longest time between two renewals of a lease; a renewal also notices a cancelled job."""
+
 Clock = Callable[[Connection], float]
 """Seconds since the epoch, as a transaction sees them."""
+
+_LOG = structlog.get_logger("parsebank.jobs")
 
 
 class LeaseLostError(WorkError):
@@ -47,8 +71,7 @@ class JobQueue:
         engine: From `open_database`.
         lease_seconds: A shard whose lease was not renewed for so long may be claimed again.
         max_tries: Claims after which a shard counts as failed.
-        clock: What time it is; by default the database's clock tells, so that the hosts of
-            several replicas need not agree.
+        clock: By default the database's, so that the hosts of several replicas need not agree.
     """
 
     def __init__(
@@ -84,7 +107,7 @@ class JobQueue:
     def _claim(self, owner: str, now: float) -> ReturningUpdate[Any]:
         job = (
             select(jobs.c.id)
-            .where(_may_run(now), self._has_free(now))
+            .where(_may_run(now), exists().where(shards.c.job == jobs.c.id, self._is_free(now)))
             .order_by(jobs.c.created, jobs.c.id)
             .limit(1)
         )
@@ -103,7 +126,7 @@ class JobQueue:
         )
 
     def free(self, limit: int) -> int:
-        """Number of shards that could be claimed now, counted up to ``limit``."""
+        """Count the shards that could be claimed now, up to ``limit``."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             some = (
@@ -114,66 +137,63 @@ class JobQueue:
             )
             return len(connection.execute(some).all())
 
-    def renew(self, shard: Shard, owner: str) -> None:
-        """Extend the lease.
-
-        Raises:
-            LeaseLostError: The shard is no longer this worker's, or its job was cancelled.
-        """
-        active = exists().where(jobs.c.id == shard.job, jobs.c.state.in_(ACTIVE))
-        with transaction(self._engine) as connection:
-            lease = {"lease_until": self._clock(connection) + self.lease_seconds}
-            _change(connection, _owned(shard, owner).where(active).values(lease), shard)
-
-    def renew_all(self, claimed: Iterable[Shard], owner: str) -> set[tuple[int, int]]:
-        """Extend the leases of many shards, as `renew` does.
+    def renew(self, claimed: Sequence[Shard]) -> set[tuple[int, int]]:
+        """Extend the leases of shards that one owner has claimed.
 
         Returns:
-            `Shard.claim` of those that are still this owner's, and whose job was not cancelled.
+            `Shard.claim` of those that are still its own, and whose job was not cancelled.
         """
-        ids = [shard.id for shard in claimed]
+        active = exists().where(jobs.c.id == shards.c.job, jobs.c.state.in_(ACTIVE))
         kept: set[tuple[int, int]] = set()
         with transaction(self._engine) as connection:
             lease = self._clock(connection) + self.lease_seconds
-            for start in range(0, len(ids), _AT_ONCE):
-                some = _held(owner, ids[start : start + _AT_ONCE])
-                renewed = some.values(lease_until=lease).returning(shards.c.id, shards.c.tries)
+            for start in range(0, len(claimed), _AT_ONCE):
+                some = claimed[start : start + _AT_ONCE]
+                renewed = (
+                    update(shards)
+                    .where(
+                        shards.c.id.in_([shard.id for shard in some]),
+                        shards.c.owner == some[0].owner,
+                        shards.c.state == "open",
+                        active,
+                    )
+                    .values(lease_until=lease)
+                    .returning(shards.c.id, shards.c.tries)
+                )
                 kept.update((row.id, row.tries) for row in connection.execute(renewed))
         return kept
 
-    def save_plan(self, shard: Shard, owner: str, plan: Counts) -> None:
+    def save_plan(self, shard: Shard, plan: Counts) -> None:
         """Record, before its commits, what a shard is about to do.
 
         Raises:
-            LeaseLostError: The shard is no longer this worker's.
+            LeaseLostError: The shard is no longer its owner's.
         """
         with transaction(self._engine) as connection:
-            _change(connection, _owned(shard, owner).values(plan=plan.to_json()), shard)
+            _change(connection, _owned(shard).values(plan=plan.to_json()), shard)
 
-    def complete(self, shard: Shard, owner: str, counts: Counts) -> None:
+    def complete(self, shard: Shard, counts: Counts) -> None:
         """Settle a shard whose rows are committed, and its job after the last one.
 
         Raises:
-            LeaseLostError: The shard is no longer this worker's; another will settle it.
+            LeaseLostError: The shard is no longer its owner's; another will settle it.
         """
-        done = _owned(shard, owner).values(state="done", counts=counts.to_json(), error=None)
+        done = _owned(shard).values(state="done", counts=counts.to_json(), error=None)
         with transaction(self._engine) as connection:
             _change(connection, done, shard)
             _settle(connection, shard.job, self._clock(connection), counts=counts)
 
-    def release(
-        self, shard: Shard, owner: str, error: BaseException | None = None, delay: float = 0.0
-    ) -> None:
+    def release(self, shard: Shard, error: BaseException | None = None, delay: float = 0.0) -> None:
         """Give a shard back, to be tried again after ``delay`` seconds.
 
         Without an error the try does not count; with one, the last try fails the shard. A shard
-        that is no longer this worker's is left alone.
+        that is no longer its owner's is left alone.
         """
         if error is not None and shard.tries >= self._max_tries:
-            self.fail(shard, owner, error)
+            self.fail(shard, error)
             return
         with transaction(self._engine) as connection:
-            free = _owned(shard, owner).values(
+            free = _owned(shard).values(
                 owner=None,
                 lease_until=self._clock(connection) + delay,
                 tries=shard.tries if error is not None else shard.tries - 1,
@@ -181,11 +201,11 @@ class JobQueue:
             )
             connection.execute(free)
 
-    def fail(self, shard: Shard, owner: str, error: BaseException) -> None:
+    def fail(self, shard: Shard, error: BaseException) -> None:
         """Settle a shard that cannot be done; the others of its job go on."""
         content = error_json(error, shard=shard.number)
         with transaction(self._engine) as connection:
-            if connection.execute(_owned(shard, owner).values(_failure(content))).rowcount:
+            if connection.execute(_owned(shard).values(_failure(content))).rowcount:
                 _settle(connection, shard.job, self._clock(connection), error=content)
 
     def fail_exhausted(self) -> int:
@@ -209,22 +229,22 @@ class JobQueue:
     def overdue_owners(self) -> set[str]:
         """Owners of shards whose lease ran out: dead, stopped, or cut off from the database."""
         with transaction(self._engine) as connection:
-            now = self._clock(connection)
-            return _owners(connection, shards.c.lease_until <= now)
+            query = _OWNERS.where(shards.c.lease_until <= self._clock(connection))
+            return set(connection.execute(query).scalars())
 
     def owners(self) -> set[str]:
         """Owners of all claimed shards."""
         with transaction(self._engine) as connection:
-            return _owners(connection)
+            return set(connection.execute(_OWNERS).scalars())
 
     def end_leases(self, owner: str, cause: str | None = None) -> None:
         """End the leases of a dead worker, so that others can claim its shards at once.
 
         Args:
             owner: The worker.
-            cause: How it ended, to be told if its try was the last.
+            cause: How it ended, for the error of a shard whose last try this was.
         """
-        end = update(shards).where(_IN_HAND, shards.c.owner == owner).values(lease_until=0.0)
+        end = update(shards).where(_CLAIMED, shards.c.owner == owner).values(lease_until=0.0)
         if cause is not None:
             end = end.values(error=error_json(WorkerDiedError(cause)))
         with transaction(self._engine) as connection:
@@ -234,14 +254,14 @@ class JobQueue:
         """Give back the shards of a worker that its service has ended; the tries do not count."""
         back = {"owner": None, "lease_until": 0.0, "tries": shards.c.tries - 1}
         with transaction(self._engine) as connection:
-            in_hand = update(shards).where(_IN_HAND, shards.c.owner == owner)
-            connection.execute(in_hand.values(back))
+            claimed = update(shards).where(_CLAIMED, shards.c.owner == owner)
+            connection.execute(claimed.values(back))
 
     def _lost(self, now: float) -> Select[Any]:
         # By job, so that two replicas at it wait for each other's jobs in one order.
         return (
             select(shards.c.id, shards.c.job, shards.c.number, shards.c.tries, shards.c.error)
-            .where(_IN_HAND, shards.c.lease_until <= now, shards.c.tries >= self._max_tries)
+            .where(_CLAIMED, shards.c.lease_until <= now, shards.c.tries >= self._max_tries)
             .order_by(shards.c.job, shards.c.number)
             .with_for_update(skip_locked=True)
         )
@@ -253,25 +273,24 @@ class JobQueue:
             shards.c.tries < self._max_tries,
         )
 
-    def _has_free(self, now: float) -> ColumnElement[bool]:
-        return exists().where(shards.c.job == jobs.c.id, self._is_free(now))
-
 
 _AT_ONCE: Final = 500
 """Shards named in one statement."""
 
-_IN_HAND: Final = and_(shards.c.state == "open", shards.c.owner.is_not(None))
-"""Whether a shard is some worker's, dead or alive."""
+_CLAIMED: Final = and_(shards.c.state == "open", shards.c.owner.is_not(None))
+"""A shard is some worker's, dead or alive."""
+
+_OWNERS: Final = select(shards.c.owner).distinct().where(_CLAIMED)
 
 
 def _may_run(now: float) -> ColumnElement[bool]:
-    """Whether it is a job's turn.
+    """The condition that it is a job's turn.
 
-    One example must not be stored twice because two jobs bring it at the same time, so jobs for
-    one partition take turns: a job waits for the earlier ones, and for every worker that still
-    writes for another one, such as one that was cancelled. Nor need one text be parsed twice, so
-    jobs of one source take turns as well. Jobs wait for earlier ones alone, and for workers, whose
-    leases end: never for each other.
+    Two jobs that bring one example at the same time would store it twice, so jobs for one partition
+    take turns: a job waits for the earlier ones, and for every worker that still writes for another
+    one, such as one that was cancelled. Jobs of one source take turns as well, so that no text is
+    parsed twice. A job waits only for earlier jobs, and for workers, whose leases end; so no two
+    jobs wait for each other.
     """
     other, shard = jobs.alias("other"), shards.alias("other_shard")
     writing = exists().where(
@@ -292,34 +311,26 @@ def _may_run(now: float) -> ColumnElement[bool]:
     return and_(jobs.c.state.in_(ACTIVE), ~same_rows, ~same_texts)
 
 
-def _owners(connection: Connection, *conditions: ColumnElement[bool]) -> set[str]:
-    query = select(shards.c.owner).distinct().where(_IN_HAND, *conditions)
-    return set(connection.execute(query).scalars())
-
-
-def _held(owner: str, ids: Sequence[int]) -> Update:
-    active = exists().where(jobs.c.id == shards.c.job, jobs.c.state.in_(ACTIVE))
-    return update(shards).where(
-        shards.c.id.in_(ids), shards.c.owner == owner, shards.c.state == "open", active
-    )
-
-
-def _owned(shard: Shard, owner: str) -> Update:
+def _owned(shard: Shard) -> Update:
     return update(shards).where(
         shards.c.id == shard.id,
         shards.c.tries == shard.tries,
-        shards.c.owner == owner,
+        shards.c.owner == shard.owner,
         shards.c.state == "open",
     )
 
 
 def _change(connection: Connection, change: Update, shard: Shard) -> None:
     if connection.execute(change).rowcount == 0:
-        raise LeaseLostError(
-            f"shard {shard.number} of job {shard.job} was cancelled or taken over; "
-            "leave it to its new owner",
-            job=shard.job,
-        )
+        raise _lease_lost(shard)
+
+
+def _lease_lost(shard: Shard) -> LeaseLostError:
+    return LeaseLostError(
+        f"shard {shard.number} of job {shard.job} was cancelled or taken over; leave it to its new "
+        "owner",
+        job=shard.job,
+    )
 
 
 def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
@@ -336,12 +347,13 @@ def _claimed(connection: Connection, row: RowMapping, now: float) -> Shard:
     plan = row["plan"]
     return Shard(
         id=row["id"],
+        owner=row["owner"],
         job=row["job"],
         number=row["number"],
         tries=row["tries"],
         first_seq=first_seq,
         request=JobRequest.from_json(request),
-        plan=None if plan is None else Counts.from_json(plan),
+        plan=None if plan is None else Counts(**plan),
     )
 
 
@@ -364,7 +376,7 @@ def _settle(
     )
     done = row["shards_done"] + (error is None)
     failed = row["shards_failed"] + (error is not None)
-    merged = Counts.from_json(row["counts"]) + (counts or Counts())
+    merged = Counts(**row["counts"]) + (counts or Counts())
     values: dict[str, Any] = {
         "shards_done": done,
         "shards_failed": failed,
@@ -374,3 +386,132 @@ def _settle(
     if done + failed == row["shards"] and row["state"] in ACTIVE:
         values |= {"state": "failed" if failed else "done", "finished": now}
     connection.execute(update(jobs).where(jobs.c.id == job).values(values))
+
+
+@dataclass(slots=True)
+class _Lease:
+    shard: Shard
+    until: float
+    is_lost: bool = False
+
+
+class Claims:
+    """The shards that one process has claimed; a context manager.
+
+    A thread of its own renews their leases, so that a lease lasts however long the process loads,
+    parses or commits; `service.jobs.worker` limits that time.
+
+    Args:
+        owner: Name of the process.
+        queue: The job tables.
+        stop: Set when the process must stop.
+
+    Attributes:
+        max_wait: Most seconds that `save_plan` and `complete` wait for the database.
+    """
+
+    def __init__(self, owner: str, queue: JobQueue, stop: threading.Event) -> None:
+        self.lease_seconds = queue.lease_seconds
+        self.max_wait = queue.lease_seconds + DATABASE_SECONDS + BUSY_SECONDS
+        self._owner = owner
+        self._queue = queue
+        self._stop = stop
+        self._held: dict[tuple[int, int], _Lease] = {}
+
+    def __enter__(self) -> Self:
+        self._over = threading.Event()
+        threading.Thread(target=self._renew, args=(self._over,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def claim(self) -> Shard | None:
+        """Claim the oldest free shard; ``None`` if there is none or the database does not answer.
+
+        Its lease is renewed until it is settled here.
+        """
+        try:
+            shard = self._queue.claim(self._owner)
+        except JobDatabaseError as error:
+            _LOG.warning("job database away", reason=error.message)
+            self._stop.wait(DATABASE_SECONDS)
+            return None
+        if shard is not None:
+            self._held[shard.claim] = _Lease(shard, time.monotonic() + self.lease_seconds)
+        return shard
+
+    def is_lost(self, shard: Shard) -> bool:
+        """Whether the job was cancelled, or the shard was claimed again."""
+        return self._held[shard.claim].is_lost
+
+    def check(self, shard: Shard) -> None:
+        """Check that this process still holds a shard.
+
+        Raises:
+            LeaseLostError: The job was cancelled, or another worker has the shard.
+            JobDatabaseError: The database did not answer until the lease ended.
+        """
+        lease = self._held[shard.claim]
+        is_due = lease.is_lost or time.monotonic() > lease.until
+        if is_due and shard.claim not in self._queue.renew([shard]):
+            raise _lease_lost(shard)
+
+    def save_plan(self, shard: Shard, plan: Counts) -> None:
+        """Do as `JobQueue.save_plan`, and wait for the database for as long as a lease lasts.
+
+        Raises:
+            LeaseLostError: Another owner has the shard.
+            JobDatabaseError: The database did not answer for a lease.
+        """
+        self._retry(lambda: self._queue.save_plan(shard, plan))
+
+    def complete(self, shard: Shard, counts: Counts) -> None:
+        """Settle a shard whose rows are committed, and wait as `save_plan` does.
+
+        Raises:
+            LeaseLostError: Another owner has the shard, or it is settled already.
+            JobDatabaseError: The database did not answer for a lease.
+        """
+        self._retry(lambda: self._queue.complete(shard, counts))
+
+    def fail(self, shard: Shard, error: BaseException) -> None:
+        """Settle a shard that failed for good."""
+        with suppress(JobDatabaseError):  # then its lease expires
+            self._queue.fail(shard, error)
+
+    def release(self, shard: Shard, error: BaseException | None = None, delay: float = 0.0) -> None:
+        """Give a shard back, as `JobQueue.release` does."""
+        with suppress(JobDatabaseError):  # then its lease expires
+            self._queue.release(shard, error, delay)
+
+    def drop(self, shard: Shard) -> None:
+        """Stop renewing the lease of a shard."""
+        del self._held[shard.claim]
+
+    def _retry(self, action: Callable[[], None]) -> None:
+        deadline = time.monotonic() + self.lease_seconds
+        while True:
+            try:
+                return action()
+            except JobDatabaseError:
+                if self._stop.wait(DATABASE_SECONDS) or time.monotonic() > deadline:
+                    raise
+
+    def _renew(self, over: threading.Event) -> None:
+        while not over.wait(min(RENEWAL_SECONDS, self.lease_seconds / 4)):
+            leases = list(self._held.values())
+            if not leases:
+                continue
+            end = time.monotonic() + self.lease_seconds
+            try:
+                kept = self._queue.renew([lease.shard for lease in leases])
+            except JobDatabaseError as error:
+                _LOG.warning("job database away", reason=error.message)
+                continue
+            except Exception:  # logged and tried again: a lease must not expire unnoticed
+                _LOG.exception("cannot renew leases")
+                continue
+            for lease in leases:
+                lease.is_lost = lease.shard.claim not in kept
+                lease.until = end

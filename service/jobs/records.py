@@ -1,14 +1,16 @@
-"""What a job is, apart from where it is kept: request, shard, counts."""
+"""A job apart from where it is kept: request, shard, counts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from pydantic import TypeAdapter
 
 from syntax.errors import ParsebankError
-from syntax.examples import DatasetSpec, LabelSpec, LongSentences
+from syntax.examples import DatasetSpec, LongSentences
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.keys import MAX_WORDS
 
@@ -19,15 +21,13 @@ ACTIVE: tuple[JobState, ...] = ("queued", "running")
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What a backfill was asked to do, with every name resolved at submission.
+    """A backfill as it was asked for, with every name resolved at submission.
 
     Attributes:
-        dataset: The split that the examples belong to.
         parser, tokenizer: Names to load them by.
         parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
-        matrices: Whether to store the matrices beside the vectors.
-        long_sentences: What becomes of sentences over the limit.
-        max_words: The limit, in words.
+        matrices: Store the matrices beside the vectors.
+        max_words: Longest sentence; ``long_sentences`` says what becomes of a longer one.
         warnings: What the client was told at submission.
         shard: `K/N` if the upload is one shard of an array job.
     """
@@ -44,10 +44,15 @@ class JobRequest:
     shard: str | None = None
 
     @property
-    def target(self) -> Fingerprint:
-        """The partition that the job writes to; jobs with the same one run in turn."""
+    def part(self) -> tuple[str, Fingerprint, str, str]:
+        """The partition that the job writes to: dataset, tokenizer, split, language."""
         spec = self.dataset
-        return fingerprint([spec.name, self.tokenizer_fingerprint, spec.split, spec.lang])
+        return spec.name, self.tokenizer_fingerprint, spec.split, spec.lang
+
+    @property
+    def target(self) -> Fingerprint:
+        """Fingerprint of the partition; jobs with the same one run in turn."""
+        return fingerprint([*self.part])
 
     @property
     def source(self) -> Fingerprint:
@@ -61,13 +66,13 @@ class JobRequest:
 
     @property
     def item_identity(self) -> tuple[str, ...]:
-        """What the key of each of the job's items depends on, apart from the item itself."""
+        """All that the keys of the job's items depend on, apart from the item itself."""
         identity = (self.dataset.mode, self.parser_fingerprint, self.tokenizer_fingerprint)
         return (*identity, *self._split)
 
     @property
     def _split(self) -> tuple[str, ...]:
-        """What decides where sentences are split."""
+        """The options that decide where sentences are split."""
         if self.long_sentences == "refuse":
             return ()
         limit = () if self.max_words == MAX_WORDS else (str(self.max_words),)
@@ -80,17 +85,10 @@ class JobRequest:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JobRequest:
         """The inverse of `to_json`."""
-        dataset = dataset_from_json(content["dataset"])
-        warnings = tuple(content.get("warnings", ()))
-        return cls(**{**content, "dataset": dataset, "warnings": warnings})
+        return _REQUESTS.validate_python(content)
 
 
-def dataset_from_json(content: Mapping[str, Any]) -> DatasetSpec:
-    """The inverse of ``dataclasses.asdict``."""
-    labels = tuple(
-        LabelSpec(**{**label, "names": tuple(label["names"])}) for label in content["labels"]
-    )
-    return DatasetSpec(**{**content, "fields": tuple(content["fields"]), "labels": labels})
+_REQUESTS: Final = TypeAdapter(JobRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +122,8 @@ class Counts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON for job and shard rows."""
+        """Plain JSON, which the constructor takes as keywords."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Counts:
-        """The inverse of `to_json`."""
-        return cls(**content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +132,11 @@ class Shard:
 
     Attributes:
         id: Row of the shard.
-        job, number: Which shard of which job.
-        tries: How often it has been claimed, this time included.
+        job, number: The shard's job, and its number there.
+        tries: Claims of the shard, this one included.
         first_seq: Position of the job's first example in the training order.
-        request: What the job asks for.
         plan: Counts that an earlier try announced before its commits (see `run_shard`).
+        owner: Name of the process that has claimed it.
     """
 
     id: int
@@ -153,6 +146,7 @@ class Shard:
     first_seq: int
     request: JobRequest
     plan: Counts | None = None
+    owner: str = ""
 
     @property
     def claim(self) -> tuple[int, int]:
@@ -162,13 +156,9 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs a list has.
+    """The jobs of a list: those in one of the states (any if empty), and of the dataset.
 
-    Attributes:
-        states: Only those in one of these states; any state when empty.
-        dataset: Only those of this dataset.
-        before: Id of the job after which the list goes on.
-        limit: At most so many.
+    The list goes on after the job whose id is ``before``, and has ``limit`` jobs at most.
     """
 
     states: tuple[JobState, ...] = ()
@@ -208,7 +198,7 @@ class Job:
 
     @property
     def is_active(self) -> bool:
-        """Whether something is still to come."""
+        """The job has not ended."""
         return self.state in ACTIVE
 
 

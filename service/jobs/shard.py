@@ -3,13 +3,13 @@
 Exactly once. A shard makes up to three commits: new parses, drops, rows; and a fourth if
 parses have been evicted or deleted meanwhile. Parses are content-addressed, so repeating them is
 harmless; drops and rows carry the shard's transaction, so each lands once however often the shard
-runs, and any other worker that still runs it. Another job with the same examples, perhaps of other
-job tables, has other transactions: what it committed before is left out.
+runs, also on two workers at a time. Another job with the same examples, perhaps of other job
+tables, has other transactions: what it committed before is left out.
 
-Counts are exact too. Before its first commit a try announces the counts it is about to bring
-about. A later try that finds nothing left to parse knows that the commits had begun, and reports
-what was announced rather than what it finds (its own rows, "already stored"). A later try that
-still has parses to make knows that nothing was committed, and announces its own counts.
+Counts are exact, too. Before its first commit a try announces the counts of its commits. A later
+try that finds nothing left to parse knows that the commits had begun, and reports what was
+announced; by its own count, its rows would be "already stored". A later try that still has parses
+to make knows that nothing was committed, and announces its own counts.
 
 A shard of an array job has a job in each of its repetitions, so its transaction is named after its
 lines. Two repetitions at the same time commit one of each shard.
@@ -24,8 +24,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from featurestore import Drop, ExampleRow, FeatureStore, ParseRecord, Transaction
-from service.jobs.lines import SortedLines, Work, read_item, rejection_of, sort_lines
+from featurestore import Drop, ExampleRow, ParseRecord, Transaction
+from service.jobs.lines import Work, read_item, rejection_of, sort_lines
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import Analyser, Tools
@@ -40,11 +40,12 @@ from syntax.labels import Offsets, check_labels, is_local, token_offsets
 from syntax.trees.parse import Parse
 
 STEP_CHARACTERS: Final = 8_000
-"""Text that an analyser parses in one step, unless a text alone is longer: some 1,500 words, enough
-to fill its batches."""
+"""Text that an analyser parses in one step, unless a text alone is longer.
+
+These are some 1,500 words, enough to fill its batches."""
 
 FIRST_LINE: Final = 2
-"""Number of the upload's first example; the specification stands before it."""
+"""Line of the upload's first example, after the specification."""
 
 ALIGNED_TEXTS: Final = 256
 """Texts that are tokenized and aligned in one go."""
@@ -55,7 +56,7 @@ class Signals(Protocol):
 
     @property
     def fatal_keys(self) -> frozenset[str]:
-        """Keys of texts on which workers died; they fail without another try."""
+        """Keys of texts on which workers died; these fail without another try."""
         ...
 
     @property
@@ -69,7 +70,7 @@ class Signals(Protocol):
         ...
 
     def beat(self) -> None:
-        """Heartbeat before each text and commit; raises to end the run."""
+        """Begin a step: some texts, or a commit; raises to end the run."""
         ...
 
     def watch(self, *keys: str, characters: int = 0) -> None:
@@ -83,7 +84,7 @@ class Signals(Protocol):
 
 @dataclass(slots=True)
 class Analyses:
-    """The outcome of each distinct parse key of a shard, and which parses were there or are new."""
+    """The parse or error of each key of a shard; ``known`` parses were there, ``new`` ones not."""
 
     known: Sequence[ParseRecord] = ()
     parses: dict[str, Parse] = field(default_factory=dict)
@@ -94,36 +95,41 @@ class Analyses:
 def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: Signals) -> Counts:
     """Parse, align and store the examples of one shard.
 
-    Args:
-        shard: Which shard it is, and what its job asks for.
-        lines: Its staged lines.
-        tools: Store, parser and tokenizer.
-        signals: Called back on the way.
+    After a `StoreError`, running it again is safe.
 
     Returns:
         The account of every line; an example with a segment that cannot be used is dropped and
         counted under the error's ``error_type``.
-
-    Raises:
-        StoreError: The store could not be read or written; running again is safe.
     """
-    found = _sort(shard, lines, tools)
+    request, store = shard.request, tools.store
+    stored = store.features.existing(*request.part, [line.key for line in lines])
+    found = sort_lines(
+        (
+            (line, read_item(line.body, request.dataset), line.key in stored, line.is_repeat)
+            for line in lines
+        ),
+        tools.analyser.key,
+    )
     signals.beat()
     analyses = _analyse([*found.works, *found.repeats], shard, tools, signals)
     drops = [_drop(shard, line, rejection) for line, rejection in found.rejected]
     works = _usable(found.works, analyses, drops, shard)
     repeats = _usable(found.repeats, analyses, drops, shard)
-    rows = _rows(works, analyses, shard, tools, signals)
+    features = _features(works, analyses.parses, tools.tokenizer, signals)
+    rows = [_row(shard, work, analyses.parses, features) for work in works]
     # Another job may have stored some while these were parsed.
-    held = _stored(shard, [row.example_key for row in rows], tools.store)
+    held = store.features.existing(*request.part, [row.example_key for row in rows])
     rows = [row for row in rows if row.example_key not in held]
+    with_parse = found.already_parsed + sum(
+        key in analyses.parses for work in (*found.works, *found.repeats) for key in work.keys
+    )
     counts = Counts(
         examples=len(lines),
         stored=len(rows),
         already_stored=found.already_stored + len(repeats) + len(held),
         dropped=dict(Counter(drop.reason for drop in drops)),
         parsed=len(analyses.new),
-        reused=_parsed_segments(found, analyses) - len(analyses.new),
+        reused=with_parse - len(analyses.new),
     )
     if shard.plan is not None and not analyses.new:
         counts = shard.plan
@@ -131,21 +137,6 @@ def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: 
     signals.announce(counts)
     _commit(shard, lines, tools, analyses, drops, rows)
     return counts
-
-
-def _sort(shard: Shard, lines: Sequence[StagedLine], tools: Tools) -> SortedLines[StagedLine]:
-    stored = _stored(shard, [line.key for line in lines], tools.store)
-    read = (
-        (line, read_item(line.body, shard.request.dataset), line.key in stored, line.is_repeat)
-        for line in lines
-    )
-    return sort_lines(read, tools.analyser.key)
-
-
-def _stored(shard: Shard, keys: Sequence[str], store: FeatureStore) -> set[str]:
-    request, spec = shard.request, shard.request.dataset
-    part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
-    return store.features.existing(*part, keys)
 
 
 def _analyse(
@@ -182,9 +173,9 @@ def _analyse(
 def _outcomes(
     segments: Mapping[str, Segment], analyser: Analyser, signals: Signals
 ) -> Iterator[tuple[str, Outcome]]:
-    """The parse or error of each segment; the signals always know which are in flight.
+    """The parse or error of each segment; the signals know which are in flight.
 
-    None is while the parser is loaded, which is no text's fault.
+    None is in flight while the parser is loaded, which is not a text's fault.
     """
     if not analyser.bulk:
         outcomes = analyser.analyse(list(segments.values()))
@@ -201,7 +192,7 @@ def _outcomes(
 
 
 def _chunks(segments: Mapping[str, Segment], isolated_keys: Set[str]) -> Iterator[list[str]]:
-    """The keys in chunks for a bulk analyser; the doubtful come first, each alone."""
+    """The keys in chunks for a bulk analyser; the isolated ones come first, each alone."""
     yield from ([key] for key in segments if key in isolated_keys)
     chunk: list[str] = []
     size = 0
@@ -238,30 +229,16 @@ def _usable(
     """The examples without an error; the others join the drops."""
     good: list[Work[StagedLine]] = []
     for work in works:
-        if error := _error_of(work, analyses, shard):
+        errors = [analyses.errors[key] for key in work.keys if key in analyses.errors]
+        error = errors[0] if errors else None
+        if error is None:
+            parses = [analyses.parses[key] for key in work.keys]
+            error = label_error(shard.request.dataset, work.example, parses)
+        if error is not None:
             drops.append(_drop(shard, work.line, rejection_of(work.example, error)))
         else:
             good.append(work)
     return good
-
-
-def _rows(
-    works: Sequence[Work[StagedLine]],
-    analyses: Analyses,
-    shard: Shard,
-    tools: Tools,
-    signals: Signals,
-) -> list[ExampleRow]:
-    features = _features(works, analyses.parses, tools.tokenizer, signals)
-    return [_row(shard, work, analyses.parses, features) for work in works]
-
-
-def _error_of(work: Work[StagedLine], analyses: Analyses, shard: Shard) -> ParsebankError | None:
-    errors = [analyses.errors[key] for key in work.keys if key in analyses.errors]
-    if errors:
-        return errors[0]
-    parses = [analyses.parses[key] for key in work.keys]
-    return label_error(shard.request.dataset, work.example, parses)
 
 
 def _features(
@@ -287,10 +264,12 @@ def _row(
     parses: Mapping[str, Parse],
     features: Mapping[str, SegmentFeatures],
 ) -> ExampleRow:
+    line = work.line
     return ExampleRow(
-        seq=_place(shard, work.line),
+        # In an array job, the position in the whole upload.
+        seq=line.line - FIRST_LINE if shard.request.shard else shard.first_seq + line.position,
         example_id=work.example.example_id,
-        example_key=work.line.key,
+        example_key=line.key,
         parser=shard.request.parser_fingerprint,
         texts=tuple(parses[key].text for key in work.keys),
         parse_keys=work.keys,
@@ -303,25 +282,6 @@ def _row(
     )
 
 
-def _parsed_segments(found: SortedLines[StagedLine], analyses: Analyses) -> int:
-    """Number of segments that have a parse, new or not."""
-    works = [*found.works, *found.repeats]
-    usable = sum(key in analyses.parses for work in works for key in work.keys)
-    return found.already_parsed + usable
-
-
-def _place(shard: Shard, line: StagedLine) -> int:
-    """The line's position in training order; in an array job, that of the whole."""
-    return line.line - FIRST_LINE if shard.request.shard else shard.first_seq + line.position
-
-
-def _transaction(shard: Shard, lines: Sequence[StagedLine]) -> Transaction:
-    request = shard.request
-    if request.shard is None:
-        return Transaction(f"{shard.job}/{shard.number}")
-    return Transaction(fingerprint([request.target, *(line.key for line in lines)]))
-
-
 def _commit(
     shard: Shard,
     lines: Sequence[StagedLine],
@@ -330,14 +290,18 @@ def _commit(
     drops: Sequence[Drop],
     rows: Sequence[ExampleRow],
 ) -> None:
-    store, transaction = tools.store, _transaction(shard, lines)
+    store, request = tools.store, shard.request
+    name = f"{shard.job}/{shard.number}"
+    if request.shard is not None:
+        name = fingerprint([request.target, *(line.key for line in lines)])
+    transaction = Transaction(name)
     missing = {*store.parses.missing([record.key for record in analyses.new])}
     store.parses.append([record for record in analyses.new if record.key in missing])
     if drops:
         store.drops.append_new(drops, transaction)
     if rows:
         written = store.features.append(tools.handle, rows, transaction)
-        if shard.request.shard and not written:
+        if request.shard and not written:
             # An earlier run committed this shard. If its rows were deleted since, they come again.
             store.features.append_new(tools.handle, rows)
         store.parses.keep([*analyses.known, *analyses.new])
@@ -362,9 +326,9 @@ _NONE: Final = np.empty((0, 2), np.int32)
 
 
 def given_tokens(segment: Segment, parse: Parse) -> Offsets:
-    """Start and end of a segment's tokens in its text, as the dataset has them.
+    """Start and end of a segment's tokens in its text, as the dataset has them. *Shape:* (T, 2).
 
-    *Shape:* (T, 2); none for running text. A parser may have cut the text otherwise.
+    Running text has none. A parser may have cut the text otherwise.
     """
     if segment.tokens is not None:
         return token_offsets(segment.tokens)
@@ -374,7 +338,7 @@ def given_tokens(segment: Segment, parse: Parse) -> Offsets:
 
 
 def label_error(spec: DatasetSpec, example: Example, parses: Sequence[Parse]) -> LabelError | None:
-    """What is wrong with the tags and spans of an example whose segments could be analysed."""
+    """The fault of an example's tags and spans, if they do not fit the parsed segments."""
     if not any(map(is_local, spec.labels)):
         return None
     tokens = list(map(given_tokens, example.segments, parses))

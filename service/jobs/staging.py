@@ -63,7 +63,7 @@ class StagedLine:
         position: Index among the job's lines, 0-based.
         line: Line number in the upload, 1-based.
         key: Fingerprint of the example; equal examples have equal keys.
-        is_repeat: Whether an equal line occurs earlier.
+        is_repeat: An equal line occurs earlier.
     """
 
     position: int
@@ -74,11 +74,7 @@ class StagedLine:
 
 
 class StagingArea:
-    """The folder with one sub-folder of staged shards per job.
-
-    Args:
-        root: Folder, created when missing.
-    """
+    """The folder with one sub-folder of staged shards per job; created when missing."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -87,27 +83,27 @@ class StagingArea:
 
     @classmethod
     def of(cls, settings: Settings) -> StagingArea:
-        """Where the settings say that uploads are staged."""
+        """The area of a service, in its `state_dir`."""
         return cls(settings.state_dir / "staging")
 
     def begin(self, job: str, shard_segments: int) -> Upload:
         """Start staging a job."""
-        with self.at_rest():
+        with self.locked():
             return Upload(self.folder(job), shard_segments)
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Lock the area: during the block, no process starts or removes an upload."""
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from starting or removing an upload during the block."""
         with self._lock.open("wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def has(self, job: str) -> bool:
-        """Whether a job's upload still exists."""
+        """A job's upload still exists."""
         return (self.folder(job) / _REPEATS).exists()
 
     def may_hold(self, job: str, text: str) -> bool:
-        """Whether a job's upload may hold a text; also true for a damaged upload."""
+        """A job's upload may hold a text; also true for a damaged upload."""
         finder = TextFinder(text)
         try:
             for path in sorted(self.folder(job).glob("shard-*.parquet")):
@@ -122,17 +118,17 @@ class StagingArea:
         return False
 
     def folder(self, job: str) -> Path:
-        """Folder of one job."""
+        """The folder of a job."""
         return self.root / job
 
     def sweep(self, needed: Callable[[], Set[str]]) -> list[str]:
         """Remove the folders of ended jobs and of uploads whose process died.
 
         Args:
-            needed: Returns the jobs whose input is still needed. It is called last, because a
-                folder that is unlocked by then belongs to a known job or to no job.
+            needed: Returns the jobs whose input is still needed. It is called after the look at
+                the locks: a folder that is unlocked then belongs to a known job or to none.
         """
-        with self.at_rest():
+        with self.locked():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]
             keep = needed() if unlocked else set()
             unused = [path for path in unlocked if path.name not in keep]
@@ -147,7 +143,7 @@ _Row = tuple[int, int, str, str]
 
 @dataclass(slots=True)
 class _Lines:
-    """Checked lines in memory; ``joined`` tells whether a line belongs with the previous one."""
+    """Checked lines in memory; a ``joined`` line belongs with the previous one."""
 
     rows: list[_Row] = field(default_factory=list)
     joined: list[bool] = field(default_factory=list)
@@ -171,7 +167,7 @@ class _Lines:
 
 
 def _cuts(left: _Lines, shard_segments: int) -> list[int]:
-    """Start positions of the last parts of a job, and their end."""
+    """Bounds of the last parts of a job: where each starts, and the end."""
     cuts, end = [0], len(left.rows)
     segments = -(-shard_segments // SMALLEST_PART)
     smallest = max(1, segments * end // max(1, left.segments))
@@ -211,11 +207,11 @@ class Upload:
         return self._folder.name
 
     def is_full(self, joined: bool = False) -> bool:
-        """Whether the lines in memory are a full shard.
+        """The lines in memory are a full shard.
 
         Args:
-            joined: Whether the next line shares a text with the previous one. Such lines stay
-                together, so that two workers do not parse the same text.
+            joined: The next line shares a text with the previous one. Such lines stay together, so
+                that no two workers parse the same text.
         """
         most = self._shard_segments * (LONGEST if joined else 1)
         return self._taken.segments >= most or self._taken.bytes >= SHARD_BYTES
@@ -260,13 +256,13 @@ class Upload:
         self._lock.close()
 
     def discard(self) -> None:
-        """Remove the folder after a failed upload; a later sweep removes the rest."""
+        """Remove the folder of a failed upload; a later sweep removes what is left."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self.close()
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """File of one shard."""
+    """The file of one shard."""
     return folder / f"shard-{number:06d}.parquet"
 
 
@@ -284,11 +280,7 @@ class StagedShard:
     repeats: NDArray[np.int64]
 
     def lines(self) -> list[StagedLine]:
-        """The lines, in order.
-
-        Raises:
-            StagedShardError: The file is damaged.
-        """
+        """The lines, in order; `StagedShardError` if the file is damaged."""
         with _damage_named(self.name):
             source = pa.BufferReader(self.content)
             rows = pq.read_table(source, page_checksum_verification=True).to_pylist()
@@ -296,12 +288,7 @@ class StagedShard:
 
 
 def read_shard(folder: Path, number: int) -> StagedShard:
-    """One shard, undecoded.
-
-    Raises:
-        StagedShardMissingError: This host does not see the file (yet).
-        StagedShardError: The file is damaged.
-    """
+    """Read a shard as bytes; `StagedShardMissingError` if this host does not see the file (yet)."""
     path = shard_path(folder, number)
     try:
         with _damage_named(path.name):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Final, Protocol, cast, get_args
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Analyser(Protocol):
 
     @property
     def bulk(self) -> bool:
-        """Whether segments are analysed faster together than one by one."""
+        """Segments are analysed faster together than one by one."""
         ...
 
     def key(self, segment: Segment) -> str:
@@ -68,16 +68,7 @@ class Analyser(Protocol):
 
 
 class TextAnalyser:
-    """Parses texts and tokens; the model is loaded when the first parse is missing.
-
-    Args:
-        identity: The parser.
-        load: Returns the loaded parser.
-        lang: Language of the job.
-        mode: Mode of the segments.
-        limits: Limits of the texts.
-        long_sentences: How sentences over the limit are treated.
-    """
+    """Parses texts and tokens; ``load`` loads the parser when the first parse is missing."""
 
     bulk = True
 
@@ -99,13 +90,13 @@ class TextAnalyser:
         self._long_sentences: LongSentences = long_sentences
 
     def key(self, segment: Segment) -> str:
-        """See `Analyser.key`."""
+        """Key of the segment's parse."""
         item = self._input(segment)
         check_input(item, self._limits)
         return parse_key(self._identity, self._lang, item, self._limits)
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
-        """See `Analyser.analyse`."""
+        """Parse segments."""
         return self._parser.parse_many([*map(self._input, segments)], self._limits)
 
     @cached_property
@@ -117,12 +108,7 @@ class TextAnalyser:
 
 
 class GoldAnalyser:
-    """Reads the trees of CoNLL-U segments.
-
-    Args:
-        lang: Language of the job.
-        limits: Limits of the CoNLL-U.
-    """
+    """Reads the trees of CoNLL-U segments."""
 
     bulk = False
 
@@ -131,12 +117,12 @@ class GoldAnalyser:
         self._limits = limits
 
     def key(self, segment: Segment) -> str:
-        """See `Analyser.key`."""
+        """Key of the segment's parse."""
         check_input(ParseInput("raw", segment.conllu), self._limits)
         return fingerprint([GOLD.fingerprint, self._lang, "gold", segment.conllu])
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
-        """See `Analyser.analyse`."""
+        """Read segments."""
         for segment in segments:
             try:
                 yield self._parse(segment)
@@ -156,39 +142,20 @@ class GoldAnalyser:
         return parse_from_sentences(sentences)
 
 
-def parse_mode(mode: str) -> ParseMode:
-    """The parser's mode of a job that is not gold."""
-    if mode not in get_args(ParseMode):
-        raise SpecError(f"no parser reads mode {mode!r}")
-    return cast(ParseMode, mode)
-
-
-def same_parser(expected: Fingerprint, identity: ParserIdentity) -> ParserIdentity:
-    """Check that the parser is the one that the job was accepted with.
-
-    Raises:
-        SpecError: The model or its library has changed.
-    """
-    if identity.fingerprint != expected:
+def check_same(kind: str, expected: Fingerprint, found: ParserIdentity | LoadedTokenizer) -> None:
+    """Raise `SpecError` if a parser or tokenizer has changed since the job was accepted."""
+    if found.fingerprint != expected:
         raise SpecError(
-            f"the parser {identity.name!r} is {identity.fingerprint} now and was {expected} when "
-            "the job was accepted; send the backfill again to use the new one",
+            f"the {kind} {found.name!r} is {found.fingerprint} now and was {expected} when the job "
+            "was accepted; send the backfill again to use the new one",
             expected=expected,
-            found=identity.fingerprint,
+            found=found.fingerprint,
         )
-    return identity
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What a job's shards are run with.
-
-    Attributes:
-        store: Where parses are looked up and everything is committed.
-        handle: Dataset and partition of the rows.
-        analyser: Makes the parses that are missing.
-        tokenizer: Makes the pieces.
-    """
+    """The tools of one job's shards; ``handle`` is the dataset and partition of the rows."""
 
     store: FeatureStore
     handle: DatasetHandle
@@ -200,13 +167,8 @@ KEPT = 2
 """Parsers that a worker keeps: those of the current and the previous job."""
 
 
-class Toolbox:
-    """Makes the `Tools` of each job.
-
-    Args:
-        settings: Folder of models, and limits.
-        store: The store.
-    """
+class ToolCache:
+    """Makes the `Tools` of each job, and keeps what it has loaded."""
 
     def __init__(self, settings: Settings, store: FeatureStore) -> None:
         self._settings = settings
@@ -216,17 +178,18 @@ class Toolbox:
         self._described: set[Fingerprint] = set()
 
     def tools(self, request: JobRequest) -> Tools:
-        """The tools for one job; its fingerprints are described in the store.
-
-        Raises:
-            UnknownNameError: The parser or tokenizer no longer exists.
-            SpecError: The parser or tokenizer has changed since the job was accepted.
-            ModelLoadError: The model's file is missing or damaged.
-        """
+        """The tools for one job; its fingerprints are described in the store."""
         identity = self._identity(request)
         tokenizer = self._tokenizers.get(request.tokenizer)
-        _same_tokenizer(request.tokenizer_fingerprint, tokenizer)
-        self._describe(identity, tokenizer)
+        check_same("tokenizer", request.tokenizer_fingerprint, tokenizer)
+        contents = {
+            identity.fingerprint: ("parser", identity.description),
+            tokenizer.fingerprint: ("tokenizer", {"name": tokenizer.name, **tokenizer.content}),
+        }
+        for key, (kind, content) in contents.items():
+            if key not in self._described:
+                self._store.describe(key, kind, content)
+                self._described.add(key)
         return Tools(
             store=self._store,
             handle=dataset_handle(request, tokenizer),
@@ -236,7 +199,8 @@ class Toolbox:
 
     def _identity(self, request: JobRequest) -> ParserIdentity:
         identity = parser_identity(self._settings, request.dataset.mode, request.parser)
-        return same_parser(request.parser_fingerprint, identity)
+        check_same("parser", request.parser_fingerprint, identity)
+        return identity
 
     def analyser(self, request: JobRequest) -> Analyser:
         """The analyser of one job's segments; it loads the parser at the first parse."""
@@ -248,13 +212,13 @@ class Toolbox:
             identity,
             lambda: self._parser(request.parser, request.parser_fingerprint),
             spec.lang,
-            parse_mode(spec.mode),
+            spec.mode,
             limits,
             long_sentences=request.long_sentences,
         )
 
     def makes_cycles(self, request: JobRequest) -> bool:
-        """Whether a job's parser makes reference cycles."""
+        """A job's parser makes reference cycles."""
         if request.dataset.mode == "gold":
             return False
         return BACKENDS[find_parser(self._settings, request.parser).backend].bulk
@@ -262,22 +226,12 @@ class Toolbox:
     def _load_parser(self, name: str, expected: Fingerprint) -> Parser:
         # The file may have changed since the job's check, as this loads at the first parse.
         parser = load_parser(find_parser(self._settings, name), self._settings.device)
-        same_parser(expected, parser.identity)
+        check_same("parser", expected, parser.identity)
         return parser
-
-    def _describe(self, identity: ParserIdentity, tokenizer: LoadedTokenizer) -> None:
-        contents = {
-            identity.fingerprint: ("parser", identity.description),
-            tokenizer.fingerprint: ("tokenizer", {"name": tokenizer.name, **tokenizer.content}),
-        }
-        for key, (kind, content) in contents.items():
-            if key not in self._described:
-                self._store.describe(key, kind, content)
-                self._described.add(key)
 
 
 def shard_store(uri: str) -> FeatureStore:
-    """The store for workers, without a cache: shards do not share data."""
+    """Open the store for a worker, without a cache: shards do not share data."""
     return open_store(uri, cache_items=0)
 
 
@@ -296,12 +250,7 @@ def load_kernels() -> None:
 
 
 def parser_identity(settings: Settings, mode: str, name: str) -> ParserIdentity:
-    """Identity of a parser by its name; nothing is loaded.
-
-    Raises:
-        UnknownParserError: There is no parser with this name.
-        ModelLoadError: Its file is missing or not the one that its card describes.
-    """
+    """Identity of a parser by its name; nothing is loaded."""
     return GOLD if mode == "gold" else identify(find_parser(settings, name))
 
 
@@ -314,13 +263,3 @@ def dataset_handle(request: JobRequest, tokenizer: LoadedTokenizer) -> DatasetHa
         special_tokens=tokenizer.special_tokens,
         matrices=request.matrices,
     )
-
-
-def _same_tokenizer(expected: Fingerprint, tokenizer: LoadedTokenizer) -> None:
-    if tokenizer.fingerprint != expected:
-        raise SpecError(
-            f"the tokenizer {tokenizer.name!r} is {tokenizer.fingerprint} now and was {expected} "
-            "when the job was accepted; send the backfill again to use the new one",
-            expected=expected,
-            found=tokenizer.fingerprint,
-        )

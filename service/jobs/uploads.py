@@ -1,4 +1,4 @@
-"""From the body of a request to a staged job: streamed, checked, durable."""
+"""The way from the body of a request to a staged job: streamed, checked, durable."""
 
 from __future__ import annotations
 
@@ -81,10 +81,8 @@ class Receiver:
     """Stages uploads and hands them over.
 
     Attributes:
-        settings: Limits and models.
         tokenizers: Those that may be named.
-        store: Its datasets must agree with what an upload says of theirs.
-        staging: Where shards are staged.
+        store: Its datasets must agree with what an upload says of them.
         accept: Makes a job known; its staged files are durable when it is called.
     """
 
@@ -105,32 +103,26 @@ class Receiver:
             chunks: The body, cut anywhere.
 
         Raises:
-            SpecError: The body is empty, its first line is no specification or contradicts the
-                dataset as it is, or no example follows and the job is not one of an array.
-            UnknownNameError: No such parser, language or tokenizer.
+            SpecError: The first line is not a specification or contradicts the dataset as it is, or
+                no example follows and the job is not one of an array.
+            UnknownNameError: A parser, language or tokenizer is not known.
             ExampleError: A line is not an example; the message has its number.
         """
         async with open_upload(self, name, chunks) as (lines, request):
             upload = await asyncio.to_thread(
-                self.staging.begin, _new_id(), self.settings.job_shard_segments
+                self.staging.begin, secrets.token_hex(8), self.settings.job_shard_segments
             )
             try:
                 staged = await self._stage(lines, request, upload)
             except BaseException:
                 upload.discard()
                 raise
-            # A client that leaves now must not leave half of this: a job without its shards.
+            # A client that leaves now must not leave a job without its shards.
             await asyncio.shield(asyncio.create_task(self._hand_over(staged, upload)))
             return staged.id
 
     def resolve(self, spec: BackfillSpec, name: str) -> JobRequest:
-        """The job that a specification asks for, with its parser and tokenizer identified.
-
-        Raises:
-            UnknownNameError: No such parser, language or tokenizer.
-            SpecError: A parser was named for gold trees, or the dataset has other fields or
-                labels.
-        """
+        """The job that a specification asks for, with its parser and tokenizer identified."""
         tokenizer = self.tokenizers.get(spec.tokenizer or self.settings.tokenizer)
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
@@ -148,7 +140,7 @@ class Receiver:
         return replace(request, warnings=self._warnings(request))
 
     def _warnings(self, request: JobRequest) -> tuple[str, ...]:
-        """What a client should know first: a parser that the language has not had so far."""
+        """Warnings of a parser that the dataset's examples in this language do not have."""
         spec, ours = request.dataset, request.parser_fingerprint
         used = dataset_parsers(self.store, spec.name, spec.lang)
         if not used or ours in used:
@@ -164,7 +156,7 @@ class Receiver:
         )
 
     def _has(self, parser: str, used: Sequence[str]) -> bool:
-        """Whether the service has a parser under this name, and it is one of those."""
+        """The service has a parser under this name, and it is one of those."""
         try:
             return identify(find_parser(self.settings, parser)).fingerprint in used
         except (UnknownNameError, ModelLoadError):
@@ -175,10 +167,11 @@ class Receiver:
         changed = ChangedExamples(self.store, request)
         before: Item | None = None
         async for group in read_groups(lines, request):
-            held = await asyncio.to_thread(stored_keys, self.store, request, group)
+            keys = [line.key for line in group]
+            held = await asyncio.to_thread(self.store.features.existing, *request.part, keys)
             await asyncio.to_thread(changed.add, group, held)
             if request.shard:
-                # Staged whole, so that the shard's repetitions are cut alike and have the same
+                # Staged whole: repetitions of the upload are cut alike then, and have the same
                 # transactions (`service.jobs.shard`).
                 held = set()
             for line in group:
@@ -202,8 +195,8 @@ class Receiver:
         try:
             await self.accept(staged)
         except JobDatabaseError:
-            # The job may be known all the same, its acceptance lost on the way back. If it is
-            # not, the next sweep finds the folder.
+            # The job may be known all the same, and only the answer lost. If it is not, the next
+            # sweep finds the folder.
             upload.close()
             raise
         except BaseException:
@@ -243,11 +236,7 @@ async def _first_line(lines: Lines, name: str) -> BackfillSpec:
 
 
 async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[ReadLine]]:
-    """The lines of an upload, read and keyed, in groups that fit into memory.
-
-    Raises:
-        ExampleError: A line is not an example; the message has its number.
-    """
+    """The lines of an upload, read and keyed, in groups that fit into memory."""
     identity = request.item_identity
     group: list[ReadLine] = []
     size = 0
@@ -265,13 +254,6 @@ async def read_groups(lines: Lines, request: JobRequest) -> AsyncIterator[list[R
         yield group
 
 
-def stored_keys(store: FeatureStore, request: JobRequest, group: Sequence[ReadLine]) -> set[str]:
-    """Keys of those lines whose rows the dataset holds already."""
-    spec = request.dataset
-    part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
-    return store.features.existing(*part, [line.key for line in group])
-
-
 class ChangedExamples:
     """Counts the examples of an upload whose id the dataset has with another content.
 
@@ -285,12 +267,7 @@ class ChangedExamples:
         self._store, self._request = store, request
 
     def add(self, group: Sequence[ReadLine], held: Set[str]) -> None:
-        """Take in some lines.
-
-        Args:
-            group: The lines.
-            held: Keys of those that the dataset has as they are.
-        """
+        """Take in some lines; the dataset has those as they are whose keys are ``held``."""
         new = [
             line.item.example_id
             for line in group
@@ -320,9 +297,8 @@ class ChangedExamples:
     @cached_property
     def _known(self) -> NDArray[np.int64]:
         """Sorted hashes of the ids that the dataset has."""
-        spec, request = self._request.dataset, self._request
-        part = (spec.name, request.tokenizer_fingerprint, spec.split, spec.lang)
-        ids = self._store.features.example_ids(*part, request.parser_fingerprint)
+        request = self._request
+        ids = self._store.features.example_ids(*request.part, request.parser_fingerprint)
         return np.unique(np.concatenate([_hashes([]), *map(_hashes, ids)]))
 
 
@@ -334,7 +310,3 @@ def _share_a_text(item: Item, before: Item | None) -> bool:
     if not (isinstance(item, Example) and isinstance(before, Example)):
         return False
     return not set(item.segments).isdisjoint(before.segments)
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)

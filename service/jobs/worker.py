@@ -2,8 +2,8 @@
 
 One text that kills its worker must not fail a whole shard. Before texts are parsed, their keys are
 written to a small file of this try, which survives the process. Texts that were in flight together
-are parsed one by one in the next try. A text on which two tries ended while it was alone fails; so
-does one on which a try ended after long computing.
+are parsed one by one in the next try. A text fails on which two tries ended while it was alone, or
+one try after long computing.
 """
 
 from __future__ import annotations
@@ -16,21 +16,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 import structlog
 
-from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
-from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
-from service.jobs.processes import WorkerConfig, read_config
-from service.jobs.queue import JobQueue, LeaseLostError
+from service.jobs.processes import read_config
+from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
-from service.jobs.tools import Toolbox, load_kernels, shard_store
+from service.jobs.tools import ToolCache, load_kernels, shard_store
 from service.logs import headline
 from service.processes import give_way
 from service.settings import Settings
@@ -66,13 +63,13 @@ _LOG = structlog.get_logger("parsebank.jobs")
 class StepTimer:
     """Ends this process by SIGALRM when a step takes too long; a context manager.
 
-    A step is one group of texts, or any other work between two heartbeats: load a
-    parser, align some texts, commit. The timer is the kernel's, whose signal ends a process even
-    while a parser's library holds the interpreter. The texts in flight are on disk by then
-    (`InFlightLog`), and the shard is run again.
+    A step is one group of texts, or any other work between two heartbeats: load a parser, align
+    some texts, commit. The timer is the kernel's, whose signal ends a process even while a parser's
+    library holds the interpreter. The texts in flight are on disk by then (`InFlightLog`), and the
+    shard is run again.
 
     Args:
-        seconds: How long a step may take; texts of more than `STEP_CHARACTERS` in proportion.
+        seconds: Longest step; for texts of more than `STEP_CHARACTERS` longer in proportion.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -90,9 +87,9 @@ class StepTimer:
     def marking_slow(self, log: InFlightLog) -> Iterator[None]:
         """Mark a text in the log once this process has computed on it for `SLOW_SHARE` of a step.
 
-        SIGPROF counts the processor's time, so that neither a busy machine nor a text on which the
-        process only waits makes a mark. Python's own part of the signal handler writes the signal's
-        number to the file, also while a library holds the interpreter.
+        SIGPROF counts the processor's time: neither a busy machine nor a text on which the process
+        only waits makes a mark. Python's own part of the signal handler writes the signal's number
+        to the file, also while a library holds the interpreter.
         """
         before = signal.signal(signal.SIGPROF, lambda *_: None)
         with log.appending() as file:
@@ -111,7 +108,7 @@ class StepTimer:
 
         Args:
             characters: Length of the texts that are parsed in it.
-            waiting: Seconds for which it may wait besides, as for a database that is away.
+            waiting: Seconds that it may also wait, as for a database that is away.
         """
         seconds = self._seconds * max(1.0, characters / STEP_CHARACTERS)
         signal.setitimer(signal.ITIMER_REAL, seconds + waiting)
@@ -128,26 +125,20 @@ _KEY_BYTES = 32
 
 
 class InFlightLog:
-    """The in-flight log of one try of one shard; a context manager.
-
-    Args:
-        folder: Folder of the staged job.
-        shard: Number of the shard.
-        tries: Number of this try.
+    """The in-flight log of one try of one shard, in the folder of its job; a context manager.
 
     Attributes:
-        fatal_keys: Keys of the texts that ended earlier tries.
-        slow_keys: Those of them on which a worker had computed for long.
-        isolated_keys: Keys of the texts that were in flight at the end of an earlier try.
+        fatal_keys, slow_keys, isolated_keys: As of `service.jobs.shard.Signals`, from the logs of
+            earlier tries.
     """
 
     def __init__(self, folder: Path, shard: int, tries: int) -> None:
-        trails = list(_trails(folder, shard, tries))
-        alone = Counter(keys[0] for keys, _ in trails if len(keys) == 1)
-        slow = (keys[0] for keys, is_slow in trails if len(keys) == 1 and is_slow)
+        ends = [_read_log(_path(folder, shard, earlier)) for earlier in range(1, tries)]
+        alone = Counter(keys[0] for keys, _ in ends if len(keys) == 1)
+        slow = (keys[0] for keys, is_slow in ends if len(keys) == 1 and is_slow)
         self.slow_keys = frozenset(slow)
         self.fatal_keys = self.slow_keys | {key for key, n in alone.items() if n >= DEATHS}
-        self.isolated_keys = frozenset(key for keys, _ in trails for key in keys)
+        self.isolated_keys = frozenset(key for keys, _ in ends for key in keys)
         self._path = _path(folder, shard, tries)
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
@@ -174,93 +165,75 @@ class InFlightLog:
             os.close(file)
 
 
-def _trails(folder: Path, shard: int, tries: int) -> Iterator[tuple[list[str], bool]]:
-    """The keys in flight at the end of each earlier try, and whether they were marked as slow."""
-    for earlier in range(1, tries):
-        path = _path(folder, shard, earlier)
-        content = path.read_bytes() if path.exists() else b""
-        size = len(content) // _KEY_BYTES * _KEY_BYTES
-        keys = content[:size].decode("ascii")
-        marked = signal.SIGPROF in content[size:]
-        yield [keys[at : at + _KEY_BYTES] for at in range(0, size, _KEY_BYTES)], marked
+def _read_log(path: Path) -> tuple[list[str], bool]:
+    """The keys in flight at the end of a try, and whether they were marked as slow."""
+    content = path.read_bytes() if path.exists() else b""
+    size = len(content) // _KEY_BYTES * _KEY_BYTES
+    keys = content[:size].decode("ascii")
+    marked = signal.SIGPROF in content[size:]
+    return [keys[at : at + _KEY_BYTES] for at in range(0, size, _KEY_BYTES)], marked
 
 
 def _path(folder: Path, shard: int, tries: int) -> Path:
-    return folder / f"crumb-{shard:06d}-{tries}"
+    return folder / f"in-flight-{shard:06d}-{tries}"
 
 
 class RunInterruptedError(Exception):
     """The service stops, or the cluster is lost; the shard is released, and the try not counted."""
 
 
-@dataclass
 class RunningShard:
     """The `Signals` of one shard in this process."""
 
-    shard: Shard
-    queue: OwnerQueue
-    leases: Leases
-    in_flight: InFlightLog
-    timer: StepTimer
-    stop: threading.Event
-
-    @property
-    def fatal_keys(self) -> frozenset[str]:
-        """See `Signals.fatal_keys`."""
-        return self.in_flight.fatal_keys
-
-    @property
-    def slow_keys(self) -> frozenset[str]:
-        """See `Signals.slow_keys`."""
-        return self.in_flight.slow_keys
-
-    @property
-    def isolated_keys(self) -> frozenset[str]:
-        """See `Signals.isolated_keys`."""
-        return self.in_flight.isolated_keys
+    def __init__(
+        self,
+        shard: Shard,
+        claims: Claims,
+        in_flight: InFlightLog,
+        timer: StepTimer,
+        stop: threading.Event,
+    ) -> None:
+        self.fatal_keys = in_flight.fatal_keys
+        self.slow_keys = in_flight.slow_keys
+        self.isolated_keys = in_flight.isolated_keys
+        self._shard = shard
+        self._claims = claims
+        self._in_flight = in_flight
+        self._timer = timer
+        self._stop = stop
 
     def beat(self) -> None:
-        """See `Signals.beat`.
+        """Begin a step, if this process may go on.
 
         Raises:
             RunInterruptedError: The service stops.
             LeaseLostError: The job was cancelled, or another worker has the shard.
             JobDatabaseError: The database did not answer until the lease ended.
         """
-        if self.stop.is_set():
+        if self._stop.is_set():
             raise RunInterruptedError
-        self.leases.check(self.shard)
-        self.timer.restart()
+        self._claims.check(self._shard)
+        self._timer.restart()
 
     def watch(self, *keys: str, characters: int = 0) -> None:
-        """See `Signals.watch`."""
-        self.in_flight.watch(*keys)
-        self.timer.restart(characters)
+        """Record the texts in flight, and begin the step that parses them."""
+        self._in_flight.watch(*keys)
+        self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
-        """See `Signals.announce`."""
-        self.timer.restart(waiting=self.queue.max_wait)
-        self.queue.save_plan(self.shard, plan)
-        self.timer.restart()
+        """Save the plan, and begin the step of the commits."""
+        self._timer.restart(waiting=self._claims.max_wait)
+        self._claims.save_plan(self._shard, plan)
+        self._timer.restart()
 
     def complete(self, counts: Counts) -> None:
-        """Settle the shard.
-
-        Raises:
-            LeaseLostError: Another worker has the shard, or it is settled already.
-            JobDatabaseError: The database did not answer for a lease.
-        """
-        self.timer.restart(waiting=self.queue.max_wait)
-        self.queue.complete(self.shard, counts)
+        """Settle the shard, as `Claims.complete` does."""
+        self._timer.restart(waiting=self._claims.max_wait)
+        self._claims.complete(self._shard, counts)
 
 
 class TaskError(WorkError):
-    """An error that a shard met on another machine.
-
-    Attributes:
-        error_type: Of the error there.
-        is_permanent: Whether another try would repeat it.
-    """
+    """An error that a shard met on another machine; another try would repeat a permanent one."""
 
     def __init__(self, error_type: str, message: str, *, is_permanent: bool = False) -> None:
         super().__init__(message)
@@ -269,64 +242,57 @@ class TaskError(WorkError):
 
 
 def is_permanent(error: Exception) -> bool:
-    """Whether another try of a shard would repeat the error."""
+    """Another try of a shard would repeat the error."""
     return error.is_permanent if isinstance(error, TaskError) else isinstance(error, _PERMANENT)
 
 
 @contextmanager
-def settling(shard: Shard, queue: OwnerQueue, leases: Leases) -> Iterator[None]:
-    """Keep the lease of a claimed shard during the block, and settle what the block raises."""
+def settling(shard: Shard, claims: Claims) -> Iterator[None]:
+    """Settle a shard by what the block raises; afterwards its lease is no longer renewed."""
     log = _LOG.bind(job=shard.job, shard=shard.number, tries=shard.tries)
     started = time.monotonic()
-    leases.keep(shard)
     try:
         yield
     except (RunInterruptedError, JobDatabaseError):
-        queue.release(shard)
+        claims.release(shard)
     except LeaseLostError as error:
         log.info("shard left", reason=error.message)
-        queue.release(shard)
+        claims.release(shard)
     except Exception as error:  # recorded with the shard, which fails with it at the last try
         if is_permanent(error):
             log.error("shard failed", reason=headline(error))
-            queue.fail(shard, error)
+            claims.fail(shard, error)
         else:
             died = isinstance(error, WorkerDiedError)
             delay = 0.0 if died else min(2.0**shard.tries, LONGEST_DELAY_SECONDS)
             reason, trace = headline(error), not isinstance(error, WorkError)
             log.error("shard will be tried again", delay=delay, reason=reason, exc_info=trace)
-            queue.release(shard, error, delay)
+            claims.release(shard, error, delay)
     else:
         log.debug("shard done", seconds=round(time.monotonic() - started, 2))
     finally:
-        leases.drop(shard)
+        claims.drop(shard)
 
 
 class Worker:
-    """Runs shards from a queue in this process.
+    """Runs shards in this process, until ``stop`` is set.
 
-    Args:
-        queue: Claims and settles shards.
-        staging: Holds the shards' lines.
-        toolbox: Store, parsers and tokenizers.
-        stop: Set when the worker must stop.
-        settings: Limits of a step's time, of idle time, and of growth after the first shard; the
-            worker exits when it exceeds one, and the service replaces it.
+    The settings limit the time of a step, the idle time, and growth after the first shard. A worker
+    that exceeds one of them exits, and the service replaces it.
     """
 
     def __init__(
         self,
-        queue: OwnerQueue,
+        claims: Claims,
         staging: StagingArea,
-        toolbox: Toolbox,
+        tools: ToolCache,
         stop: threading.Event,
         settings: Settings,
     ) -> None:
-        self._queue = queue
+        self._claims = claims
         self._staging = staging
-        self._toolbox = toolbox
+        self._tools = tools
         self._stop = stop
-        self._leases = Leases(queue)
         self._usage = Usage(os.getpid())
         self._settings = settings
 
@@ -334,9 +300,9 @@ class Worker:
         """Run shards until the worker must stop, has grown too large, or is idle for too long."""
         idle_since = time.monotonic()
         idle_seconds = self._settings.job_idle_seconds
-        with self._leases:
+        with self._claims:
             while not self._stop.is_set() and time.monotonic() - idle_since < idle_seconds:
-                shard = self._queue.claim(pause=DATABASE_SECONDS)
+                shard = self._claims.claim()
                 if shard is None:
                     self._stop.wait(POLL_SECONDS)
                     continue
@@ -351,7 +317,7 @@ class Worker:
         """Run a claimed shard and settle it."""
         folder = self._staging.folder(shard.job)
         with (
-            settling(shard, self._queue, self._leases),
+            settling(shard, self._claims),
             StepTimer(self._settings.job_text_seconds) as timer,
         ):
             lines = read_shard(folder, shard.number).lines()
@@ -359,11 +325,12 @@ class Worker:
                 InFlightLog(folder, shard.number, shard.tries) as in_flight,
                 timer.marking_slow(in_flight),
             ):
-                running = RunningShard(
-                    shard, self._queue, self._leases, in_flight, timer, self._stop
-                )
-                tools = self._toolbox.tools(shard.request)
-                _let_collect(self._toolbox.makes_cycles(shard.request))
+                running = RunningShard(shard, self._claims, in_flight, timer, self._stop)
+                tools = self._tools.tools(shard.request)
+                if self._tools.makes_cycles(shard.request):
+                    gc.enable()
+                else:
+                    gc.disable()
                 running.complete(run_shard(shard, lines, tools, running))
 
 
@@ -372,39 +339,17 @@ def main() -> None:
     config, stop = read_config()
     give_way(config.settings.job_nice)
     load_kernels()
-    _rest_collector()
-    with shard_store(config.settings.store) as store:
-        _worker(config, store, stop).work()
-
-
-def _rest_collector() -> None:
-    """Run the garbage collector only between shards.
-
-    A shard makes many thousand lists and no cycles; collecting takes 2 percent of its time.
-    """
+    # Garbage is collected between shards only, unless a parser makes cycles: a shard makes many
+    # thousand lists and no cycles, and collecting takes 2 percent of its time.
     gc.collect()
     gc.freeze()
     gc.disable()
-
-
-def _let_collect(cycles: bool) -> None:
-    """Enable the collector for parsers that make cycles."""
-    if cycles:
-        gc.enable()
-    else:
-        gc.disable()
-
-
-def _worker(config: WorkerConfig, store: FeatureStore, stop: threading.Event) -> Worker:
     settings = config.settings
-    engine = open_database(database_url(settings))
-    return Worker(
-        OwnerQueue(config.owner, JobQueue.of(engine, settings), stop),
-        StagingArea.of(settings),
-        Toolbox(settings, store),
-        stop,
-        settings,
-    )
+    with shard_store(settings.store) as store:
+        queue = JobQueue.of(open_database(database_url(settings)), settings)
+        claims = Claims(config.owner, queue, stop)
+        tools = ToolCache(settings, store)
+        Worker(claims, StagingArea.of(settings), tools, stop, settings).work()
 
 
 if __name__ == "__main__":

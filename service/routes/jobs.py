@@ -8,10 +8,10 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request, Response, 
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
+from service.jobs.forecast import ForecastAnswer
 from service.jobs.records import JobFilter, JobState
 from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name, event_id, events
 from service.routes.answers import error_answers
-from service.routes.forecast import ForecastAnswer
 from service.schemas import ErrorBody
 from service.services import UsesServices, check_keeps
 from service.stopping import until
@@ -90,7 +90,7 @@ async def backfill(
     try:
         if dry_run:
             response.status_code = status.HTTP_200_OK
-            return ForecastAnswer.of(await services.jobs.forecast(name, request.stream()))
+            return await services.jobs.forecast(name, request.stream())
         return JobDetailAnswer.of(await services.jobs.submit(name, request.stream()))
     except ClientDisconnect:
         raise HTTPException(status.HTTP_400_BAD_REQUEST, "the upload broke off") from None

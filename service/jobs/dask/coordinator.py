@@ -23,9 +23,8 @@ import structlog
 from service.jobs.dask.cluster import Cluster, ClusterLostError, News
 from service.jobs.dask.task import Assignment, Message
 from service.jobs.database import database_url, open_database
-from service.jobs.owner_queue import DATABASE_SECONDS, Leases, OwnerQueue
 from service.jobs.processes import read_config
-from service.jobs.queue import JobQueue, LeaseLostError
+from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagingArea, read_shard
 from service.jobs.worker import InFlightLog, RunInterruptedError, StepTimer, TaskError, settling
@@ -49,13 +48,13 @@ class Coordinator:
 
     Args:
         settings: The service's settings.
-        queue: Where shards are claimed and settled.
+        claims: Claims and settles shards.
         stop: Set when it shall end.
     """
 
-    def __init__(self, settings: Settings, queue: OwnerQueue, stop: threading.Event) -> None:
+    def __init__(self, settings: Settings, claims: Claims, stop: threading.Event) -> None:
         self._settings = settings
-        self._queue = queue
+        self._claims = claims
         self._stop = stop
         self._idle_since = time.monotonic()
 
@@ -75,22 +74,22 @@ class Coordinator:
         out: list[ShardThread] = []
         with (
             Cluster(self._settings) as cluster,
-            Leases(self._queue) as leases,
+            self._claims as claims,
             StepTimer(self._settings.job_text_seconds) as timer,
         ):
             try:
                 while not self._is_over():
-                    timer.restart(waiting=self._queue.max_wait)
+                    timer.restart(waiting=self._claims.max_wait)
                     out = [thread for thread in out if thread.goes_on()]
                     if out:
                         self._idle_since = time.monotonic()
                     shard = None
                     if len(out) < cluster.room():
-                        shard = self._queue.claim(pause=DATABASE_SECONDS)
+                        shard = claims.claim()
                     if shard is None:
                         self._stop.wait(TICK_SECONDS)
                         continue
-                    out.append(ShardThread(shard, self._queue, leases, staging, cluster))
+                    out.append(ShardThread(shard, claims, staging, cluster))
                     out[-1].start()
             finally:
                 for thread in out:
@@ -108,8 +107,7 @@ class ShardThread(threading.Thread):
 
     Args:
         shard: A claimed shard.
-        queue: Where it is settled.
-        leases: Keeps its lease.
+        claims: Has it, and settles it.
         staging: Where its lines are.
         cluster: Where it is run.
     """
@@ -117,15 +115,13 @@ class ShardThread(threading.Thread):
     def __init__(
         self,
         shard: Shard,
-        queue: OwnerQueue,
-        leases: Leases,
+        claims: Claims,
         staging: StagingArea,
         cluster: Cluster,
     ) -> None:
         super().__init__(name=f"shard {shard.number}")
         self._shard = shard
-        self._queue = queue
-        self._leases = leases
+        self._claims = claims
         self._folder = staging.folder(shard.job)
         self._cluster = cluster
         self._inbox: SimpleQueue[News] = SimpleQueue()
@@ -148,9 +144,9 @@ class ShardThread(threading.Thread):
 
     def run(self) -> None:
         """Run the shard, and settle it."""
-        with settling(self._shard, self._queue, self._leases):
+        with settling(self._shard, self._claims):
             try:
-                self._queue.complete(self._shard, self._counts())
+                self._claims.complete(self._shard, self._counts())
             except ClusterLostError as error:
                 self._lost = error
                 raise
@@ -182,7 +178,7 @@ class ShardThread(threading.Thread):
                 case "watch":
                     in_flight.watch(*message.facts["keys"])
                 case "announce":
-                    self._queue.save_plan(self._shard, Counts.from_json(message.facts["plan"]))
+                    self._claims.save_plan(self._shard, Counts(**message.facts["plan"]))
                 case "over":
                     return _outcome(message)
             if message.asks:
@@ -190,9 +186,9 @@ class ShardThread(threading.Thread):
 
     def _next(self) -> Message:
         """The next message of the task; raises if there will be none."""
-        silent_at = time.monotonic() + self._queue.lease_seconds
+        silent_at = time.monotonic() + self._claims.lease_seconds
         while True:
-            if self._leases.is_lost(self._shard):
+            if self._claims.is_lost(self._shard):
                 raise LeaseLostError("the job was cancelled, or its shard claimed again")
             try:
                 news = self._inbox.get(timeout=LOOK_SECONDS)
@@ -212,7 +208,7 @@ class ShardThread(threading.Thread):
 
         Its lease is no longer renewed, so the limit is half a lease; then its worker is restarted.
         """
-        end = time.monotonic() + self._queue.lease_seconds / 2
+        end = time.monotonic() + self._claims.lease_seconds / 2
         with suppress(Empty):
             while True:
                 news = self._inbox.get(timeout=max(0.0, end - time.monotonic()))
@@ -232,7 +228,7 @@ def _outcome(message: Message) -> Counts:
     """The outcome of a task, from its last message."""
     facts = message.facts
     if "counts" in facts:
-        return Counts.from_json(facts["counts"])
+        return Counts(**facts["counts"])
     if "error" in facts:
         error = facts["error"]
         raise TaskError(
@@ -249,7 +245,7 @@ def main() -> None:
     _allow_open_files()
     settings = config.settings
     queue = JobQueue.of(open_database(database_url(settings)), settings)
-    Coordinator(settings, OwnerQueue(config.owner, queue, stop), stop).work()
+    Coordinator(settings, Claims(config.owner, queue, stop), stop).work()
 
 
 def _allow_open_files() -> None:

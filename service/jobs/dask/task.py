@@ -23,7 +23,7 @@ from featurestore.tables.location import Location
 from service.jobs.records import Counts, Shard, error_json
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedShard
-from service.jobs.tools import Toolbox, load_kernels, shard_store
+from service.jobs.tools import ToolCache, load_kernels, shard_store
 from service.jobs.worker import StepTimer, is_permanent
 from service.settings import Settings, read_settings
 from syntax.errors import SpecError
@@ -184,7 +184,7 @@ def _outcome(facts: ServiceFacts, assignment: Assignment, signals: TaskSignals) 
     shard = assignment.shard
     try:
         signals.ask("begin")
-        tools = toolbox_for(facts).tools(shard.request)
+        tools = tools_for(facts).tools(shard.request)
         counts = run_shard(shard, assignment.staged.lines(), tools, signals)
     except UnwantedError:
         return {}
@@ -293,7 +293,7 @@ class TaskSignals:
             self.say("alive")
 
 
-def toolbox_for(facts: ServiceFacts) -> Toolbox:
+def tools_for(facts: ServiceFacts) -> ToolCache:
     """The tools of this process, created for its first task.
 
     Raises:
@@ -306,11 +306,11 @@ def toolbox_for(facts: ServiceFacts) -> Toolbox:
             f"{socket.gethostname()} has parsebank {ours}, the service {facts.version}; "
             "install the same release everywhere"
         )
-    return _toolbox(facts.settings, facts.store_id)
+    return _tools(facts.settings, facts.store_id)
 
 
 @lru_cache(maxsize=1)
-def _toolbox(content: str, store_id: str) -> Toolbox:
+def _tools(content: str, store_id: str) -> ToolCache:
     # Other programs' tasks share the process: set only what is needed and not yet set.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     settings = worker_settings(parse_json(content))
@@ -322,7 +322,7 @@ def _toolbox(content: str, store_id: str) -> Toolbox:
             "shared folder there, set PARSEBANK_STORE on the worker, or use s3://"
         )
     load_kernels()
-    return Toolbox(settings, shard_store(settings.store))
+    return ToolCache(settings, shard_store(settings.store))
 
 
 def worker_settings(told: dict[str, Any]) -> Settings:

@@ -12,7 +12,7 @@ from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import Tools
 from service.jobs.staging import StagedLine
-from service.jobs.tools import TextAnalyser, Toolbox, parser_identity
+from service.jobs.tools import TextAnalyser, ToolCache, parser_identity
 from service.settings import Settings
 from service.tokenizers import load_tokenizer
 from syntax.examples import DatasetSpec, LabelSpec
@@ -59,7 +59,7 @@ class Bench:
     request: JobRequest
 
     def tools(self, *, store: FeatureStore | None = None, bulk: bool = False) -> Tools:
-        tools = Toolbox(self.settings, store or self.store).tools(self.request)
+        tools = ToolCache(self.settings, store or self.store).tools(self.request)
         analyser = tools.analyser
         assert isinstance(analyser, TextAnalyser)
         analyser.bulk = bulk

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine
 
 from service.jobs.ledger import JobLedger
 from service.jobs.queue import JobQueue
-from service.jobs.records import Counts, JobRequest
+from service.jobs.records import Counts, JobRequest, Shard
 from syntax.errors import StoreBusyError
 from syntax.examples import DatasetSpec, LabelSpec
 from syntax.fingerprint import fingerprint
@@ -47,18 +47,23 @@ class Board:
     def add(self, job: str, shards: int = 3, request: JobRequest = REQUEST) -> None:
         self.ledger.add(job, request, examples=10 * shards, shard_count=shards)
 
+    def claim(self, owner: str = "w") -> Shard:
+        """Claim a shard that must be there."""
+        shard = self.queue.claim(owner)
+        assert shard is not None
+        return shard
+
     def fail(self, job: str, count: int) -> None:
         """Fail the next shards of a job, each with an error of its own."""
         for _ in range(count):
-            shard = self.queue.claim("w")
-            assert shard is not None
+            shard = self.claim()
             assert shard.job == job
-            self.queue.fail(shard, "w", StoreBusyError(f"full {shard.number}"))
+            self.queue.fail(shard, StoreBusyError(f"full {shard.number}"))
 
     def complete(self, counts: Counts) -> list[int]:
         """Do every shard there is; their numbers."""
         numbers = []
         while (shard := self.queue.claim("w")) is not None:
             numbers.append(shard.number)
-            self.queue.complete(shard, "w", counts)
+            self.queue.complete(shard, counts)
         return numbers

@@ -231,7 +231,7 @@ async def until_watching(service: Service, job: str) -> None:
     """Wait until the newest try of a shard has texts in hand."""
     folder = service.settings.state_dir / "staging" / job
     for _ in range(6000):
-        in_flight = sorted(folder.glob("crumb-*"), key=lambda path: path.stat().st_mtime_ns)
+        in_flight = sorted(folder.glob("in-flight-*"), key=lambda path: path.stat().st_mtime_ns)
         if service.jobs.worker_pids and in_flight and in_flight[-1].stat().st_size:
             return
         await asyncio.sleep(0.05)

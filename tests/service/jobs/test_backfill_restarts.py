@@ -260,7 +260,7 @@ async def until_parsing(service: Service) -> None:
     """Wait until texts are in flight."""
     staging = service.settings.state_dir / "staging"
     deadline = time.monotonic() + 300
-    while not any(path.stat().st_size for path in staging.glob("*/crumb-*")):
+    while not any(path.stat().st_size for path in staging.glob("*/in-flight-*")):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
 

@@ -16,8 +16,7 @@ from service.jobs.dask.coordinator import ShardThread
 from service.jobs.dask.task import Message, What
 from service.jobs.database import open_database, sqlite_url
 from service.jobs.ledger import JobLedger
-from service.jobs.owner_queue import Leases, OwnerQueue
-from service.jobs.queue import JobQueue
+from service.jobs.queue import Claims, JobQueue
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagingArea
 from service.settings import Settings
@@ -35,7 +34,7 @@ class Scene:
     """A shard that was sent to a scheduler without workers."""
 
     ledger: JobLedger
-    queue: OwnerQueue
+    claims: Claims
     thread: ShardThread
     client: Client
     topic: str
@@ -53,7 +52,7 @@ class Scene:
         """The shard as it is claimed next; none if it is settled."""
         self.thread.join()
         wait_for(lambda: not self.tasks)
-        return self.queue.claim()
+        return self.claims.claim()
 
 
 @pytest.fixture
@@ -74,12 +73,12 @@ def scene(
         upload.close()
         ledger = JobLedger(engine)
         ledger.add("job", REQUEST, examples=1, shard_count=1)
-        queue = OwnerQueue("w", JobQueue(engine, lease_seconds=lease, max_tries=8), Event())
-        shard = queue.claim()
-        assert shard is not None
-        with Cluster(settings) as cluster, Leases(queue) as leases:
-            thread = ShardThread(shard, queue, leases, staging, cluster)
-            scene = Scene(ledger, queue, thread, client, cluster.facts.topic)
+        queue = JobQueue(engine, lease_seconds=lease, max_tries=8)
+        with Cluster(settings) as cluster, Claims("w", queue, Event()) as claims:
+            shard = claims.claim()
+            assert shard is not None
+            thread = ShardThread(shard, claims, staging, cluster)
+            scene = Scene(ledger, claims, thread, client, cluster.facts.topic)
             thread.start()
             wait_for(lambda: len(scene.tasks) == 1)
             (scene.run,) = scene.tasks

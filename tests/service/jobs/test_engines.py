@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from featurestore import open_store
-from service.jobs.dask.task import ServiceFacts, ensure_store_id, toolbox_for, worker_settings
-from service.jobs.processes import ENGINES, engine_of
+from service.jobs.dask.task import ServiceFacts, ensure_store_id, tools_for, worker_settings
+from service.jobs.processes import engine_of
 from service.settings import Settings
 from syntax.errors import MissingExtraError, SpecError
 
@@ -57,11 +57,6 @@ async def test_a_cluster_stores_what_this_machine_stores(tmp_path: Path) -> None
     assert (again["counts"]["already_stored"], again["counts"]["parses"]["done"]) == (53, 0)
 
 
-def test_every_engine_names_an_existing_program() -> None:
-    for engine in ENGINES.values():
-        assert callable(__import__(engine.module, fromlist=["main"]).main)
-
-
 def test_the_cluster_has_one_coordinator_unless_jobs_are_only_queued(
     make_settings: Callable[..., Settings],
 ) -> None:
@@ -69,7 +64,7 @@ def test_the_cluster_has_one_coordinator_unless_jobs_are_only_queued(
         settings = make_settings(
             engine="dask", dask_scheduler="tcp://127.0.0.1:8786", job_workers=workers
         )
-        assert engine_of(settings).processes(settings) == expected
+        assert engine_of(settings) == ("service.jobs.dask.coordinator", expected)
 
 
 def test_dask_without_a_scheduler_is_refused(make_settings: Callable[..., Settings]) -> None:
@@ -95,16 +90,16 @@ def test_another_store_at_the_same_path_is_refused(
 ) -> None:
     here = make_settings()
     with pytest.raises(SpecError, match="another store is there"):
-        toolbox_for(facts(here, store_id="0" * 32))
+        tools_for(facts(here, store_id="0" * 32))
     asked = facts(here)
     (Path(here.store) / "beacon").unlink()
     with pytest.raises(SpecError, match="nothing is there"):
-        toolbox_for(asked)
+        tools_for(asked)
 
 
 def test_another_release_on_a_worker_is_refused(make_settings: Callable[..., Settings]) -> None:
     with pytest.raises(SpecError, match=r"the service 0\.0\.0; install the same release"):
-        toolbox_for(facts(make_settings(), version="0.0.0"))
+        tools_for(facts(make_settings(), version="0.0.0"))
 
 
 def test_a_store_keeps_its_id_and_two_stores_differ(tmp_path: Path) -> None:

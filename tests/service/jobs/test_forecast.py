@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from service.jobs import measure
-from service.jobs.forecast import Reservoir, Seen
-from syntax.fingerprint import fingerprint
 
 from .conftest import Running, Service, ndjson, pair, pairs
 
@@ -148,26 +143,3 @@ async def test_a_line_that_breaks_the_format_is_refused_with_its_number(shared: 
     answer = await shared.client.post(address, content=body, params={"dry_run": True})
     assert answer.status_code == 422
     assert answer.json()["detail"]["line"] == 4
-
-
-async def test_seen_reports_each_key_as_new_once() -> None:
-    draw, seen, known = Random(3), Seen(), set[str]()
-    keys = [fingerprint(n) for n in range(300)]
-    for _ in range(60):
-        batch = draw.choices(keys, k=draw.randrange(20))
-        expected = []
-        for key in batch:
-            expected.append(key not in known)
-            known.add(key)
-        np.testing.assert_array_equal(seen.add(batch), np.array(expected, bool))
-
-
-async def test_reservoir_samples_lines_uniformly() -> None:
-    hits: Counter[bytes] = Counter()
-    for seed in range(400):
-        sample = Reservoir(size=5, seed=seed)
-        for n in range(20):
-            sample.offer(b"%d" % n)
-        assert len(sample.lines) == 5
-        hits.update(sample.lines)
-    assert all(70 < hits[b"%d" % n] < 130 for n in range(20))

@@ -1,4 +1,4 @@
-"""`Toolbox` lives as long as its worker; models change under it."""
+"""`ToolCache` lives as long as its worker; models change under it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from service.jobs.records import JobRequest
-from service.jobs.tools import Toolbox, parser_identity
+from service.jobs.tools import ToolCache, parser_identity
 from service.parsers import find_parser
 from service.settings import Settings
 from syntax.errors import SpecError
@@ -51,9 +51,9 @@ def request_of(settings: Settings) -> JobRequest:
     return replace(REQUEST, parser=identity.name, parser_fingerprint=identity.fingerprint)
 
 
-def has_lemmas(toolbox: Toolbox, request: JobRequest) -> bool:
+def has_lemmas(cache: ToolCache, request: JobRequest) -> bool:
     """Whether a job's parses have lemmas: `english-ewt-full` makes them, `english-ewt` none."""
-    (parse,) = toolbox.analyser(request).analyse([SEGMENT])
+    (parse,) = cache.analyser(request).analyse([SEGMENT])
     assert isinstance(parse, Parse)
     return any(lemma not in (None, "_") for lemma in parse.lemma or ())
 
@@ -61,17 +61,17 @@ def has_lemmas(toolbox: Toolbox, request: JobRequest) -> bool:
 def test_a_model_replaced_under_its_name_is_loaded_anew(
     settings: Settings, store: FeatureStore
 ) -> None:
-    toolbox = Toolbox(settings, store)
-    assert not has_lemmas(toolbox, request_of(settings))
+    cache = ToolCache(settings, store)
+    assert not has_lemmas(cache, request_of(settings))
     put(settings, "english-ewt-full")
-    assert has_lemmas(toolbox, request_of(settings))
+    assert has_lemmas(cache, request_of(settings))
 
 
 def test_a_model_replaced_between_check_and_first_parse_is_refused(
     settings: Settings, store: FeatureStore
 ) -> None:
-    toolbox, request = Toolbox(settings, store), request_of(settings)
-    analyser = toolbox.analyser(request)
+    cache, request = ToolCache(settings, store), request_of(settings)
+    analyser = cache.analyser(request)
     put(settings, "english-ewt-full")
     with pytest.raises(SpecError, match=r"'udpipe/mine' is .* now and was"):
         analyser.analyse([SEGMENT])

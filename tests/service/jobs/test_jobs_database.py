@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine
 
 from service.jobs.database import (
     JobDatabaseError,
@@ -26,7 +26,7 @@ from service.jobs.queue import JobQueue
 from service.jobs.records import Counts, JobFilter
 from syntax.errors import MissingExtraError, SpecError
 
-from .board import OTHER, REQUEST, Board
+from .board import REQUEST, Board
 from .postgres import PostgresServer, postgres_server
 
 
@@ -51,23 +51,6 @@ def test_replicas_that_start_at_once_make_the_tables_once(new_database: str) -> 
         engine.dispose()
 
 
-def test_jobs_of_an_earlier_release_go_on(database: str) -> None:
-    engine = open_database(database)
-    JobLedger(engine).add("old", REQUEST, examples=1, shard_count=1)
-    with transaction(engine) as connection:
-        connection.execute(text("DROP INDEX jobs_by_source"))
-        connection.execute(text("ALTER TABLE jobs DROP COLUMN source"))
-    engine.dispose()
-    open_database(database).dispose()
-    engine = open_database(database)
-    assert "jobs_by_source" in {index["name"] for index in inspect(engine).get_indexes("jobs")}
-    ledger, queue = JobLedger(engine), JobQueue(engine, lease_seconds=60, max_tries=3)
-    assert ledger.get("old").counts.examples == 1
-    ledger.add("new", OTHER, examples=1, shard_count=1)
-    assert [shard and shard.job for shard in map(queue.claim, "vwx")] == ["old", "new", None]
-    engine.dispose()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_after_a_restart_of_the_server_everything_goes_on(
@@ -85,7 +68,7 @@ def test_after_a_restart_of_the_server_everything_goes_on(
     with pytest.raises(JobDatabaseError):
         queue.claim("w")
     own_server.start()
-    queue.complete(shard, "w", Counts(stored=1))
+    queue.complete(shard, Counts(stored=1))
     assert [job.shards_done for job in ledger.list(JobFilter())] == [1]
     engine.dispose()
 

@@ -13,7 +13,6 @@ import pytest
 
 from featurestore import open_store
 from service.jobs.ledger import KIND, ReportWriter
-from service.jobs.queue import LeaseLostError
 from service.jobs.records import Counts, FailedShard, JobFilter, Shard
 from syntax.errors import ConflictError, StoreBusyError, UnknownJobError
 
@@ -22,8 +21,7 @@ from .board import OTHER, REQUEST, Board
 
 def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> None:
     board.add("a", shards=2)
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     assert board.ledger.cancel("a").state == "cancelled"
     assert board.queue.claim("w2") is None
     assert board.ledger.needing_input() == {"a"}  # its worker may still read
@@ -31,9 +29,8 @@ def test_a_cancelled_job_gives_no_shard_and_tells_its_worker(board: Board) -> No
     assert board.ledger.needing_input("de") == set()
     board.clock.now += 61
     assert board.ledger.needing_input() == set()
-    with pytest.raises(LeaseLostError):
-        board.queue.renew(shard, "w")
-    board.queue.release(shard, "w")
+    assert board.queue.renew([shard]) == set()
+    board.queue.release(shard)
     assert board.queue.owners() == set()
     assert board.ledger.cancel("a").state == "cancelled"
 
@@ -45,7 +42,7 @@ def test_positions_continue_from_job_to_job_of_one_partition(board: Board) -> No
     firsts = {}
     while (shard := board.queue.claim("w")) is not None:
         firsts[shard.job] = shard.first_seq
-        board.queue.complete(shard, "w", Counts())
+        board.queue.complete(shard, Counts())
     assert firsts == {"a": 0, "b": 0, "c": 20}
 
 
@@ -87,15 +84,13 @@ def test_the_failed_shards_of_a_failed_job_are_run_again_and_no_others(board: Bo
 def test_a_retried_shard_has_all_its_tries_again_and_no_plan(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(3):
-        shard = board.queue.claim("w")
-        assert shard is not None
-        board.queue.save_plan(shard, "w", Counts(stored=3))
+        shard = board.claim()
+        board.queue.save_plan(shard, Counts(stored=3))
         board.queue.end_leases("w")
     assert board.queue.fail_exhausted() == 1
     board.ledger.retry("a")
     for tries in (1, 2, 3):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         assert (shard.tries, shard.plan) == (tries, None)
         board.queue.end_leases("w")
 
@@ -124,15 +119,12 @@ def test_a_retried_job_and_a_later_one_for_its_partition_take_turns(board: Board
     board.fail("a", 1)
     board.clock.now += 1
     board.add("b", shards=2)
-    later = board.queue.claim("w1")
-    assert later is not None
+    later = board.claim("w1")
     assert later.job == "b"
     board.ledger.retry("a")
     assert board.queue.claim("w2") is None  # b still writes, and a comes first
-    board.queue.complete(later, "w1", Counts())
-    turn = board.queue.claim("w2")
-    assert turn is not None
-    assert turn.job == "a"
+    board.queue.complete(later, Counts())
+    assert board.claim("w2").job == "a"
 
 
 def test_the_input_of_a_failed_job_is_kept_for_a_while(board: Board) -> None:
@@ -178,7 +170,7 @@ def test_jobs_added_at_once_have_positions_of_their_own(board: Board) -> None:
     firsts = {}
     while (shard := board.queue.claim("w")) is not None:
         firsts[shard.job] = shard.first_seq
-        board.queue.complete(shard, "w", Counts())
+        board.queue.complete(shard, Counts())
     assert sorted(firsts.values()) == [30 * n for n in range(12)]
 
 
@@ -227,9 +219,9 @@ class Claimants:
     def _settle(self, shard: Shard, name: str) -> None:
         self._disturb(shard)
         if (shard.job, shard.number) == ("a", 1) and not self._has_failed():
-            self._board.queue.fail(shard, name, StoreBusyError("full"))
+            self._board.queue.fail(shard, StoreBusyError("full"))
         else:
-            self._board.queue.complete(shard, name, Counts(stored=1))
+            self._board.queue.complete(shard, Counts(stored=1))
 
     def _disturb(self, shard: Shard) -> None:
         if (shard.job, shard.number) == ("b", 1):
@@ -252,15 +244,14 @@ def test_the_report_of_a_cancelled_job_waits_for_its_running_shards(
             return {each["job"]: each["stored"] for each in store.fingerprints.all(KIND).values()}
 
         board.add("a", shards=2)
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         board.ledger.cancel("a")
         assert reported() == {}
         board.clock.now += 30
         board.add("b", shards=1, request=OTHER)
         assert board.complete(Counts(stored=1)) == [0]
         assert reported() == {"b": 1}
-        board.queue.complete(shard, "w", Counts(stored=10))
+        board.queue.complete(shard, Counts(stored=10))
         assert reported() == {"a": 10, "b": 1}
         board.add("c", shards=2)
         assert board.queue.claim("dies") is not None

@@ -28,10 +28,9 @@ def test_shards_are_claimed_in_order_and_once(board: Board) -> None:
 def test_a_job_is_done_with_its_last_shard_and_its_counts_add_up(board: Board) -> None:
     board.add("a", shards=2)
     for n in range(2):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         counts = Counts(examples=10, stored=7 + n, dropped={"cycle": 1, f"r{n}": 1}, parsed=5)
-        board.queue.complete(shard, "w", counts)
+        board.queue.complete(shard, counts)
     job = board.ledger.get("a")
     assert (job.state, job.shards_done, job.finished is not None) == ("done", 2, True)
     assert job.counts == Counts(
@@ -43,33 +42,29 @@ def test_an_expired_lease_passes_to_another_worker_and_the_first_cannot_settle(
     board: Board,
 ) -> None:
     board.add("a", shards=1)
-    first = board.queue.claim("w1")
-    assert first is not None
+    first = board.claim("w1")
     board.clock.now += 61
     assert board.queue.overdue_owners() == {"w1"}
-    second = board.queue.claim("w2")
-    assert second is not None
+    second = board.claim("w2")
     assert (second.number, second.tries) == (0, 2)
     for action in (
-        lambda: board.queue.complete(first, "w1", Counts()),
-        lambda: board.queue.renew(first, "w1"),
-        lambda: board.queue.save_plan(first, "w1", Counts()),
+        lambda: board.queue.complete(first, Counts()),
+        lambda: board.queue.save_plan(first, Counts()),
     ):
         with pytest.raises(LeaseLostError):
             action()
-    board.queue.fail(first, "w1", ValueError("late"))
-    board.queue.release(first, "w1", ValueError("late"))
-    board.queue.complete(second, "w2", Counts(stored=1))
+    board.queue.fail(first, ValueError("late"))
+    board.queue.release(first, ValueError("late"))
+    board.queue.complete(second, Counts(stored=1))
     assert board.ledger.get("a").counts.stored == 1
 
 
 def test_a_renewed_lease_holds(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     for _ in range(3):
         board.clock.now += 50
-        board.queue.renew(shard, "w1")
+        assert board.queue.renew([shard]) == {shard.claim}
         assert board.queue.claim("w2") is None
 
 
@@ -78,21 +73,18 @@ def test_end_leases_frees_the_shards_of_a_dead_worker(board: Board) -> None:
     board.queue.claim("w1")
     assert board.queue.owners() == {"w1"}
     board.queue.end_leases("w1")
-    taken = board.queue.claim("w2")
-    assert taken is not None
+    taken = board.claim("w2")
     assert taken.tries == 2
 
 
 def test_saved_plan_survives_its_worker(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     assert shard.plan is None
     plan = Counts(examples=4, stored=3, dropped={"cycle": 1}, parsed=2, reused=4)
-    board.queue.save_plan(shard, "w1", plan)
+    board.queue.save_plan(shard, plan)
     board.queue.end_leases("w1")
-    again = board.queue.claim("w2")
-    assert again is not None
+    again = board.claim("w2")
     assert again.plan == plan
 
 
@@ -100,17 +92,16 @@ def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Boar
     board.add("a", shards=2)
     good = board.queue.claim("v")
     for tries in (1, 2, 3):
-        bad = board.queue.claim("w")
-        assert bad is not None
+        bad = board.claim()
         assert (bad.number, bad.tries) == (1, tries)
-        board.queue.release(bad, "w", StoreBusyError("full"), delay=5)
+        board.queue.release(bad, StoreBusyError("full"), delay=5)
         assert board.queue.free(limit=1) == 0
         board.clock.now += 5
     job = board.ledger.get("a")
     assert (job.state, job.shards_failed) == ("running", 1)
     assert job.error == {"error_type": "store_busy", "message": "full", "shard": 1}
     assert good is not None
-    board.queue.complete(good, "v", Counts(stored=10))
+    board.queue.complete(good, Counts(stored=10))
     job = board.ledger.get("a")
     assert (job.state, job.shards_done, job.counts.stored) == ("failed", 1, 10)
 
@@ -118,10 +109,9 @@ def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Boar
 def test_released_try_without_error_does_not_count(board: Board) -> None:
     board.add("a", shards=1)
     for _ in range(5):
-        shard = board.queue.claim("w")
-        assert shard is not None
+        shard = board.claim()
         assert shard.tries == 1
-        board.queue.release(shard, "w")
+        board.queue.release(shard)
 
 
 def test_shards_of_a_worker_that_was_ended_are_free_and_their_tries_do_not_count(
@@ -131,7 +121,8 @@ def test_shards_of_a_worker_that_was_ended_are_free_and_their_tries_do_not_count
     held = [board.queue.claim(owner) for owner in ("ended", "other")]
     board.queue.release_all("ended")
     again = board.queue.claim("w")
-    assert again == held[0]
+    assert held[0] is not None
+    assert again == replace(held[0], owner="w")
     assert board.queue.owners() == {"w", "other"}
     assert board.queue.claim("w") is None
 
@@ -155,10 +146,9 @@ def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
 
 def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     board.ledger.cancel("a")
-    board.queue.complete(shard, "w", Counts(stored=4))
+    board.queue.complete(shard, Counts(stored=4))
     job = board.ledger.get("a")
     assert (job.state, job.counts.stored) == ("cancelled", 4)
 
@@ -172,12 +162,10 @@ def test_jobs_for_one_partition_take_turns_and_others_do_not_wait(board: Board) 
         *(("a", 0), ("a", 1), ("c", 0)),
         None,
     ]
-    for shard, owner in zip(claimed[:2], ("w0", "w1"), strict=True):
+    for shard in claimed[:2]:
         assert shard is not None
-        board.queue.complete(shard, owner, Counts())
-    turn = board.queue.claim("w3")
-    assert turn is not None
-    assert turn.job == "b"
+        board.queue.complete(shard, Counts())
+    assert board.claim("w3").job == "b"
 
 
 def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: Board) -> None:
@@ -194,28 +182,23 @@ def test_jobs_over_the_same_texts_take_turns_and_other_texts_do_not_wait(board: 
     claimed = [board.queue.claim(f"w{n}") for n in range(6)]
     jobs = [shard.job for shard in claimed if shard is not None]
     assert (jobs[:2], sorted(jobs[2:])) == (["first", "first"], sorted(others))
-    for shard, owner in zip(claimed[:2], ("w0", "w1"), strict=True):
+    for shard in claimed[:2]:
         assert shard is not None
-        board.queue.complete(shard, owner, Counts())
-    turn = board.queue.claim("w5")
-    assert turn is not None
-    assert turn.job == "second"
+        board.queue.complete(shard, Counts())
+    assert board.claim("w5").job == "second"
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 def test_queue_skips_jobs_that_have_ended(board: Board, end: str) -> None:
     board.add("first", shards=1)
     board.add("second", shards=1, request=replace(REQUEST, tokenizer_fingerprint=fingerprint("2")))
-    shard = board.queue.claim("w")
-    assert shard is not None
+    shard = board.claim()
     assert board.queue.claim("v") is None
     if end == "failed":
-        board.queue.fail(shard, "w", ValueError("bad"))
+        board.queue.fail(shard, ValueError("bad"))
     else:
         board.ledger.cancel("first")
-    turn = board.queue.claim("v")
-    assert turn is not None
-    assert turn.job == "second"
+    assert board.claim("v").job == "second"
     if end == "failed":  # the first goes on, with the second in hand
         board.ledger.retry("first")
         assert board.queue.claim("w") is not None
@@ -223,15 +206,12 @@ def test_queue_skips_jobs_that_have_ended(board: Board, end: str) -> None:
 
 def test_a_cancelled_jobs_worker_is_waited_for(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w1")
-    assert shard is not None
+    shard = board.claim("w1")
     board.add("b", shards=1)
     board.ledger.cancel("a")
     assert board.queue.claim("w2") is None
-    board.queue.release(shard, "w1")
-    turn = board.queue.claim("w2")
-    assert turn is not None
-    assert turn.job == "b"
+    board.queue.release(shard)
+    assert board.claim("w2").job == "b"
 
 
 def test_free_shards_are_counted_up_to_a_limit(board: Board) -> None:
@@ -250,7 +230,7 @@ def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
     def work(name: str) -> None:
         while (shard := board.queue.claim(name)) is not None:
             taken.append(shard.number)
-            board.queue.complete(shard, name, Counts(stored=1))
+            board.queue.complete(shard, Counts(stored=1))
 
     threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(4)]
     for thread in threads:
@@ -267,22 +247,21 @@ def test_many_leases_are_renewed_at_once_and_lost_ones_are_named(board: Board) -
     board.add("b", shards=1, request=OTHER)
     claimed = [shard for _ in range(4) if (shard := board.queue.claim("w")) is not None]
     assert [shard.job for shard in claimed] == ["a", "a", "a", "b"]
-    board.queue.complete(claimed[0], "w", Counts())
+    board.queue.complete(claimed[0], Counts())
     board.ledger.cancel("b")
     board.clock.now += 50
-    kept = board.queue.renew_all(claimed, "w")
+    kept = board.queue.renew(claimed)
     assert kept == {claimed[1].claim, claimed[2].claim}
-    assert board.queue.renew_all(claimed, "somebody else") == set()
-    assert board.queue.renew_all([], "w") == set()
+    assert board.queue.renew([replace(shard, owner="somebody else") for shard in claimed]) == set()
+    assert board.queue.renew([]) == set()
     board.clock.now += 50
     assert board.queue.claim("v") is None
-    assert board.queue.renew_all(claimed[:2], "w") == {claimed[1].claim}
+    assert board.queue.renew(claimed[:2]) == {claimed[1].claim}
 
 
 def test_a_failure_that_was_told_from_elsewhere_is_kept_as_it_was_told(board: Board) -> None:
     board.add("a", shards=1)
-    shard = board.queue.claim("w")
-    assert shard is not None
-    board.queue.fail(shard, "w", TaskError("disk", "full (on tcp://host:1)"))
+    shard = board.claim()
+    board.queue.fail(shard, TaskError("disk", "full (on tcp://host:1)"))
     job = board.ledger.get("a")
     assert job.error == {"error_type": "disk", "message": "full (on tcp://host:1)", "shard": 0}

@@ -115,7 +115,7 @@ def fail_all(service: Service, error: Exception) -> None:
     engine = open_database(database_url(service.settings))
     queue = JobQueue.of(engine, service.settings)
     while (shard := queue.claim("w")) is not None:
-        queue.fail(shard, "w", error)
+        queue.fail(shard, error)
     engine.dispose()
 
 

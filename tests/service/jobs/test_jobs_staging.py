@@ -115,7 +115,7 @@ def test_sweep_waits_for_an_upload_of_another_process(tmp_path: Path) -> None:
     code = (
         "import pathlib; from service.jobs.staging import StagingArea\n"
         f"area = StagingArea(pathlib.Path({str(area.root)!r}))\n"
-        "with area.at_rest():\n"
+        "with area.locked():\n"
         "    area.folder('new').mkdir(); print('begun', flush=True); input()\n"
         "    (area.folder('new') / 'kept').touch(); upload = area.folder('new') / 'uploading'\n"
         "    import fcntl; file = upload.open('wb'); fcntl.flock(file, fcntl.LOCK_EX)\n"

@@ -19,7 +19,6 @@ from typing import Any, Final, get_args, get_type_hints
 import numpy as np
 
 from clients.benchmarks import BENCHMARKS
-from clients.benchmarks.base import Benchmark
 from featurestore import OrderPolicy
 from featurestore.stream.options import StreamOptions as ReaderOptions
 from service.app import create_app
@@ -108,26 +107,17 @@ def _family(cls: type[errors.ParsebankError]) -> Iterator[type[errors.ParsebankE
 
 
 def readers() -> str:
-    """Every benchmark reader."""
+    """Every benchmark reader; ``parsebank benchmarks describe`` prints the rest."""
     rows = (
         (
             f"`{name}`",
-            reader.layout,
             ", ".join(f"`{field}`" for field in reader.fields),
-            "; ".join(_labels(reader)) or "-",
+            ", ".join(f"{label.kind} `{label.name}`" for label in reader.labels) or "-",
             ", ".join(reader.modes),
-            reader.ids,
         )
         for name, reader in ((name, BENCHMARKS[name]) for name in BENCHMARKS)
     )
-    return table(("name", "files", "segments", "labels", "modes", "example id"), rows)
-
-
-def _labels(reader: Benchmark) -> Iterator[str]:
-    for label in reader.labels:
-        names = [name for name in label.names if not name.startswith("I-")]
-        listed = ", ".join(name.removeprefix("B-") for name in names)
-        yield f"{label.kind} `{label.name}`" + (f": {listed}" if names else "")
+    return table(("name", "segments", "labels", "modes"), rows)
 
 
 def recipes() -> str:
@@ -165,7 +155,7 @@ def options(kind: type[Any]) -> Callable[[], str]:
         for names, text in entries:
             listed = names.split(", ")
             chosen = [value for value in get_args(kinds[listed[0]]) if isinstance(value, str)]
-            if chosen:
+            if any(f"`{value}`" not in text for value in chosen):
                 text += f" One of {', '.join(f'`{value}`' for value in chosen)}."
             yield (
                 ", ".join(f"`{name}`" for name in listed),

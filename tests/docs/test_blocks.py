@@ -23,14 +23,7 @@ DATABASE = "db.example.org"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
     *("benchmarks.md", "client.md", "clusters.md", "parse.md", "store.md"),
-    *(
-        "contributor.md",
-        "linguist.md",
-        "moving.md",
-        "operator.md",
-        "other-languages.md",
-        "slurm.md",
-    ),
+    *("contributor.md", "linguist.md", "moving.md", "operator.md", "other-languages.md"),
 )
 """Pages that backfill, train, or run many commands."""
 

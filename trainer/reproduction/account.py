@@ -135,41 +135,29 @@ def page(
 
 
 def _section(one: Mapping[str, Any]) -> str:
+    """The claim, verdict, rule, reductions and figures; sources and notes stay in the JSON."""
     facts = {
-        "source": one["source"],
-        "scored": one["convention"],
         "rule": one["rule"],
-        "reduced": one["reductions"],
-        "seeds": ", ".join(map(str, one["seeds"])) or "none",
-        "runs": _runs(one.get("runs")),
-        "command": f"`{one['command']}`",
-        "made": f"{one['when'][:10]}, {one['machine']}, {one['training_seconds'] / 3600:.1f} h "
-        f"of training, commit {one['commit'] or 'unknown'}",
-        "data": ", ".join(f"{path} (`{digest}`)" for path, digest in one["data"].items()),
+        "smaller": one["reductions"],
+        "run again": f"`{one['command']}`",
     }
-    lines = [f"- **{name}**: {value}" for name, value in facts.items()]
-    notes = [f"\n{note}" for note in one["notes"]]
     listings = [
         f"{listing['title']}:\n\n{markdown_table(listing['header'], listing['rows'])}\n"
         for listing in one.get("listings", ())
     ]
+    figures = [
+        (name, published, f"{mean} ± {deviation}" if deviation else mean, count)
+        for name, published, mean, deviation, _, count in figure_rows(one)
+    ]
+    errata = [f"\n{note}" for note in one["notes"] if note.startswith("**Erratum.**")]
     return "\n".join(
         (
             f"### {one['row']} {one['size']}\n",
             f"{one['claim']}. **{one['verdict'].capitalize()}.**\n",
-            *lines,
+            *(f"- **{name}**: {value}" for name, value in facts.items()),
             "",
             *listings,
-            markdown_table(COLUMNS, figure_rows(one)),
-            *notes,
+            markdown_table(("figure", "published", "ours ± seeds", "n"), figures),
+            *errata,
         )
     )
-
-
-def _runs(runs: Mapping[str, Any] | None) -> str:
-    """How many runs finished, and every command that failed before it succeeded."""
-    if runs is None:
-        return "failures were not counted then"
-    failed = [f"`{one['command']}` with {one['code']}" for one in runs["failed"]]
-    again = ", ".join(failed) or "none"
-    return f"{runs['finished']} finished; failed before they were run again: {again}"

@@ -24,7 +24,7 @@ def export_encoder(run: Path, folder: Path) -> None:
     models of the same system take (`trainer.models.parts`). Heads and objectives stay behind.
 
     Args:
-        run: Output of the run.
+        run: Output of the run; killed ones kept a model, too.
         folder: Where to write; new or empty.
 
     Raises:

@@ -106,16 +106,16 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
     """The model that a run kept, on the first GPU if there is one.
 
     Args:
-        folder: Output of the run.
+        folder: Output of the run, which need not be finished.
         attention: Another implementation than the one trained with.
 
     Raises:
         ModelLoadError: There is no model, or it cannot be read.
     """
-    own_class = model_class(recipe_of(folder).task.name)
     try:
         config = SyntaxConfig.from_pretrained(folder / MODEL)
         config.attention = attention or config.attention
+        own_class = model_class(config.task["name"])
         model: SyntaxModel = own_class.from_pretrained(folder / MODEL, config=config)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error

@@ -9,10 +9,9 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from syntax.errors import SpecError
-from syntax.registry import Registry
 
 if TYPE_CHECKING:
     from trainer.reproduction.trial import Trial
@@ -157,6 +156,3 @@ class Row:
     run: Callable[[Trial], Findings]
     reductions: Mapping[Size, str] = field(default_factory=dict)
     seeds: Mapping[Size, int] = field(default_factory=dict)
-
-
-ROWS: Final[Registry[Row]] = Registry("row")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trainer.evaluation.predict import FailedExample, RawExample
     from trainer.evaluation.predictions import Prediction
     from trainer.evaluation.trained import TrainedRun
-    from trainer.evaluation.transfer import CrossedTable, TransferTable
+    from trainer.evaluation.transfer import CrossedTable, Scoring, TransferTable
     from trainer.metrics.answers import Rules
     from trainer.options import Recipe
     from trainer.progress import Observer
@@ -197,9 +197,9 @@ def evaluate(
     from trainer.evaluation.transfer import evaluate_run, write_transfer
 
     folder = _folder(run)
-    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
-        scored = evaluate_run(folder, opened, split, listed(langs), parser=parser, **options)
+        scored = evaluate_run(folder, opened, split, listed(langs), **how)
     write_transfer(scored, folder)
     return scored
 
@@ -230,9 +230,9 @@ def evaluate_crossed(
 
     require_matplotlib()
     folder = _folder(run)
-    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
-        scored = crossed_run(folder, opened, split, listed(langs), parser=parser, **options)
+        scored = crossed_run(folder, opened, split, listed(langs), **how)
     draw_crossed(scored, write_crossed(scored, folder).with_suffix(".svg"))
     return scored
 

@@ -260,7 +260,7 @@ def predict(
     parser: str | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of texts; an example that cannot be parsed fails alone.
+    """Predict for texts; an example that cannot be parsed fails alone.
 
     Args:
         run: The run; loaded (`load_run`) or its folder.
@@ -305,7 +305,7 @@ def predict_stored(
     parser: str | Iterable[str] | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of a stored split, with labels or without.
+    """Predict for a stored split, with labels or without.
 
     Args:
         run: The run; loaded (`load_run`) or its folder.
@@ -363,21 +363,13 @@ def _setting(value: Any) -> str:
 
 
 def _folder(run: FinishedRun | Path | str) -> Path:
-    """The folder of a run.
-
-    Raises:
-        SpecError: It holds no result.
-    """
+    """The folder of a run."""
     return run.folder if isinstance(run, FinishedRun) else FinishedRun.read(run).folder
 
 
 @contextmanager
 def _opened(store: Store) -> Iterator[FeatureStore]:
-    """A store; one that the caller opened stays open.
-
-    Raises:
-        StoreFormatError: There is none at the place.
-    """
+    """A store; one that the caller opened stays open."""
     from featurestore.commands import open_there
 
     if not isinstance(store, str | Path):
@@ -389,11 +381,7 @@ def _opened(store: Store) -> Iterator[FeatureStore]:
 
 @contextmanager
 def _connected(client: Client | str | None, store: Path | str | None) -> Iterator[Client]:
-    """A service that parses; a client that the caller opened stays open.
-
-    Raises:
-        SpecError: An address came with the store of a service in this process.
-    """
+    """A service that parses; a client that the caller opened stays open."""
     from clients.commands.connect import connect
 
     if isinstance(client, str) and store is not None:

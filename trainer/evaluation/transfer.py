@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageTable:
-    """What the two kinds of transfer have in common.
+    """Common part of the two tables of transfer.
 
     Attributes:
         dataset, split: What was scored.
@@ -48,7 +48,7 @@ class LanguageTable:
     rules: Rules | None = None
 
     def head(self) -> dict[str, Any]:
-        """What was scored, as plain JSON."""
+        """Common facts as plain JSON."""
         return {
             "dataset": self.dataset,
             "split": self.split,
@@ -109,7 +109,7 @@ class TransferTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """What was scored."""
+        """Title of the table."""
         return f"{self.dataset}, {self.split}"
 
     def header(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class CrossedTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """What was scored, and by which metric."""
+        """Title of the table, with the metric."""
         return f"{self.dataset}, {self.split}: {self.metric}"
 
     def header(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class CrossedTable(LanguageTable):
 
 
 class Scoring(TypedDict, total=False):
-    """How a run is scored.
+    """Options of scoring a run.
 
     Attributes:
         any_parser: Accept other parsers for the language that the model was trained on.
@@ -284,9 +284,6 @@ def evaluate_crossed(
 
     Examples are joined by their ids; those without a partner, or with another label there, are
     left out and counted. Arguments are those of `evaluate_run`.
-
-    Raises:
-        SpecError: The examples have one field.
     """
     run, sources, facts = _opened(folder, store, split, langs, how)
     first = next(iter(sources.values())).dataset

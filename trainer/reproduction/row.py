@@ -20,11 +20,7 @@ Size = Literal["small", "full"]
 
 
 def size_named(name: str) -> Size:
-    """The size of this name.
-
-    Raises:
-        SpecError: There is none.
-    """
+    """The size of this name."""
     for size in get_args(Size):
         if size == name:
             return cast("Size", size)
@@ -93,7 +89,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What figures cannot say, as a table of texts.
+    """A table of texts, for what figures cannot say.
 
     Attributes:
         title: In a few words.
@@ -108,7 +104,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a trial came to.
+    """Outcome of a trial.
 
     Attributes:
         figures: In the order in which they are shown.

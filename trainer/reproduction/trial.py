@@ -69,11 +69,7 @@ class Trial:
         return [source for source in self.row.data if not (self.data / source.path).exists()]
 
     def check_data(self) -> None:
-        """Check that all data is at hand.
-
-        Raises:
-            SpecError: Some is not; the message names it and where it comes from.
-        """
+        """Check that all data is at hand."""
         if missing := self.missing():
             listed = "\n  ".join(f"{self.data / one.path} ({one.origin})" for one in missing)
             raise SpecError(
@@ -87,9 +83,6 @@ class Trial:
         Args:
             arguments: Its arguments.
             environment: Variables that it has beside those of this process.
-
-        Raises:
-            SpecError: It failed; what it printed says why.
         """
         print("$ parsebank", *arguments, flush=True)  # noqa: T201  (the log of a long trial)
         variables = {**os.environ, **(environment or {})}
@@ -141,7 +134,7 @@ class Trial:
         return output
 
     def grid(self, conditions: Iterable[C], measure: Callable[[C, int], T]) -> dict[C, list[T]]:
-        """What is measured of each condition, of each seed in turn.
+        """Measurements of each condition, by seed.
 
         Conditions run side by side, seed after seed, so that an interrupted trial has whole lines.
         """

@@ -33,7 +33,7 @@ _REDUCTION: Final = (
 
 
 def fall(scores: Mapping[float, float]) -> float:
-    """How far the line through the scores, by least squares, falls from share 0 to share 1."""
+    """The fall from share 0 to share 1 of the line through the scores, by least squares."""
     slope, _ = np.polyfit(list(scores), list(scores.values()), 1)
     return -float(slope)
 

@@ -23,7 +23,7 @@ _TASKS: Final[Mapping[Size, Mapping[str, str]]] = {
         _SHIFTED: "bigram_shift",
     },
 }
-"""What is probed, by dataset."""
+"""Probing tasks by dataset."""
 
 _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": (

@@ -1,4 +1,4 @@
-"""What published releases lose without a word or fail on, counted on real data, beside ours."""
+"""Losses and failures of published releases, counted on real data, beside ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trainer.results import read_json
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a release does to examples.
+    """A loss or failure of a release.
 
     Attributes:
         release: Name and commit.
@@ -162,7 +162,7 @@ BACKFILLS: Final[Mapping[str, tuple[Source, tuple[str, ...]]]] = {
 
 
 def _backfilled(trial: Trial, reader: str) -> Counts:
-    """What became of each example."""
+    """Outcomes of the examples of a reader."""
     source, options = BACKFILLS[reader]
     if most := counts.MOST.get(trial.size):
         options = (*options, "--limit", str(most))

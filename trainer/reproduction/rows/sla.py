@@ -53,7 +53,7 @@ def _run(trial: Trial) -> Findings:
 
 
 def _spread(difference: Figure) -> str:
-    """What a gain must be to be told from the spread of seeds."""
+    """The size of a gain that can be told from the spread of seeds."""
     text = "The published gain is in a table that is not at hand; its text says that it is one."
     if difference.interval is not None:
         low, high = difference.interval

@@ -47,7 +47,7 @@ _EFFECTS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         (f"{base}{kind}", base) for base in ("mlm", "mlm-xpos") for kind in _KINDS[1:]
     ],
 }
-"""What is added, and the pairs of conditions with it and without it."""
+"""Parts that are added, and the pairs of conditions with it and without it."""
 
 SMALL: Final[Mapping[str, tuple[str, ...]]] = {
     "pretraining": (
@@ -120,7 +120,7 @@ def _small(trial: Trial, part: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What is read from one encoder, in per cent, by seed of the parser or of the tagger.
+    """Scores over one encoder, in per cent, by seed of the parser or of the tagger.
 
     Attributes:
         dev: LAS of dev, as the paper reports it.
@@ -200,7 +200,7 @@ def findings(scores: Mapping[str, Scores]) -> Findings:
 
 
 def _effects(score: str, values: Mapping[str, Sequence[float]]) -> list[Figure]:
-    """What each part adds, of each seed: the mean over the pairs of conditions with and without."""
+    """The gain by each part, of each seed: mean over pairs of conditions with and without it."""
     figures = []
     for added, pairs in _EFFECTS.items():
         of_pairs = np.array([np.subtract(values[with_it], values[less]) for with_it, less in pairs])

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trainer.evaluation.predict import FailedExample, RawExample
     from trainer.evaluation.predictions import Prediction
     from trainer.evaluation.trained import TrainedRun
-    from trainer.evaluation.transfer import CrossedTable, TransferTable
+    from trainer.evaluation.transfer import CrossedTable, Scoring, TransferTable
     from trainer.metrics.answers import Rules
     from trainer.options import Recipe
     from trainer.progress import Observer
@@ -197,9 +197,9 @@ def evaluate(
     from trainer.evaluation.transfer import evaluate_run, write_transfer
 
     folder = _folder(run)
-    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
-        scored = evaluate_run(folder, opened, split, listed(langs), parser=parser, **options)
+        scored = evaluate_run(folder, opened, split, listed(langs), **how)
     write_transfer(scored, folder)
     return scored
 
@@ -230,9 +230,9 @@ def evaluate_crossed(
 
     require_matplotlib()
     folder = _folder(run)
-    options: dict[str, Any] = {"any_parser": any_parser, "dataset": dataset, "rules": rules}
+    how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
-        scored = crossed_run(folder, opened, split, listed(langs), parser=parser, **options)
+        scored = crossed_run(folder, opened, split, listed(langs), **how)
     draw_crossed(scored, write_crossed(scored, folder).with_suffix(".svg"))
     return scored
 
@@ -260,7 +260,7 @@ def predict(
     parser: str | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of texts; an example that cannot be parsed fails alone.
+    """Predict for texts; an example that cannot be parsed fails alone.
 
     Args:
         run: The run; loaded (`load_run`) or its folder.
@@ -305,7 +305,7 @@ def predict_stored(
     parser: str | Iterable[str] | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """What a model says of a stored split, with labels or without.
+    """Predict for a stored split, with labels or without.
 
     Args:
         run: The run; loaded (`load_run`) or its folder.
@@ -363,21 +363,13 @@ def _setting(value: Any) -> str:
 
 
 def _folder(run: FinishedRun | Path | str) -> Path:
-    """The folder of a run.
-
-    Raises:
-        SpecError: It holds no result.
-    """
+    """The folder of a run."""
     return run.folder if isinstance(run, FinishedRun) else FinishedRun.read(run).folder
 
 
 @contextmanager
 def _opened(store: Store) -> Iterator[FeatureStore]:
-    """A store; one that the caller opened stays open.
-
-    Raises:
-        StoreFormatError: There is none at the place.
-    """
+    """A store; one that the caller opened stays open."""
     from featurestore.commands import open_there
 
     if not isinstance(store, str | Path):
@@ -389,11 +381,7 @@ def _opened(store: Store) -> Iterator[FeatureStore]:
 
 @contextmanager
 def _connected(client: Client | str | None, store: Path | str | None) -> Iterator[Client]:
-    """A service that parses; a client that the caller opened stays open.
-
-    Raises:
-        SpecError: An address came with the store of a service in this process.
-    """
+    """A service that parses; a client that the caller opened stays open."""
     from clients.commands.connect import connect
 
     if isinstance(client, str) and store is not None:

@@ -17,9 +17,6 @@ def export(
 ) -> None:
     """Write the encoder of a run as Hugging Face has encoders, for model.encoder of a recipe."""
     require_training()
-    from trainer.results import read_result
-
-    read_result(run)
     quiet_transformers()
     from trainer.evaluation.export import export_encoder
 

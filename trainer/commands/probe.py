@@ -148,17 +148,13 @@ def probe(
 
 
 def _numbers(kind: Any, name: str, given: str) -> tuple[Any, ...]:
-    """The numbers of a list.
-
-    Raises:
-        SpecError: One is no number of the kind.
-    """
+    """The numbers of a list."""
     from syntax.lists import listed
 
     try:
         return tuple(map(kind, listed(given)))
     except ValueError:
-        raise SpecError(f"`{name}={given}` is no list of numbers, such as 0,1") from None
+        raise SpecError(f"`{name}={given}` is not a list of numbers, such as 0,1") from None
 
 
 def _rows(name: str, curve: dict[str, Any]) -> list[tuple[object, ...]]:

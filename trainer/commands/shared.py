@@ -28,11 +28,7 @@ def quiet_transformers() -> None:
 
 
 def one_language(lang: str) -> str:
-    """The language of a command that reads one.
-
-    Raises:
-        SpecError: Several are named.
-    """
+    """The language of a command that reads one."""
     from syntax.errors import SpecError
     from syntax.lists import listed
 

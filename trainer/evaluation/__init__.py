@@ -1,1 +1,1 @@
-"""What is done with a trained model: scores, transfer, comparison, prediction, pictures."""
+"""Uses of a trained model: scores, transfer, comparison, prediction, pictures."""

@@ -46,7 +46,7 @@ ById = Mapping[str, Prediction]
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What the runs of one system predicted of a split.
+    """Predictions of a split by the runs of one system.
 
     Attributes:
         dataset: What was predicted.
@@ -161,11 +161,6 @@ def compare(
             by default.
         resamples: Of each test.
         seed: Of each test.
-
-    Raises:
-        SpecError: A folder has no predictions of the split, or both are not about the same data,
-            labels, metric and seeds.
-        UnknownNameError: No such metric.
     """
     ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
     lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)
@@ -185,10 +180,6 @@ def compare_systems(
         theirs: The second one, of the same seeds.
         metrics: As in `compare`.
         **options: ``resamples`` and ``seed`` of each test.
-
-    Raises:
-        SpecError: They are not about the same data, labels, metric and seeds.
-        UnknownNameError: No such metric.
     """
     _check_same(ours, theirs, not metrics)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
@@ -338,7 +329,7 @@ def _sign_tests(
 
 
 def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
-    """What each example adds in every run and language; nothing in one that does not have it.
+    """Shares of each example in every run and language; 0 in one that does not have it.
 
     *Shape:* (examples, runs, languages, numbers).
     """
@@ -352,7 +343,7 @@ def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
 
 
 def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
-    """What each example adds in one language. *Shape:* (examples, runs, numbers)."""
+    """Shares of each example in one language. *Shape:* (examples, runs, numbers)."""
     every = [one for run in runs for one in run]
     ids = {name: at for at, name in enumerate(classes)}
     of_classes = all(str(side) in ids for one in every for side in (one.gold, one.predicted))

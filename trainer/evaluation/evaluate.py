@@ -32,9 +32,6 @@ def check_labelled(source: Source, recipe: Recipe, split: str) -> None:
         source: The data.
         recipe: Its task reads the labels.
         split: Their split, for the message.
-
-    Raises:
-        SpecError: No example of a language has labels.
     """
     task, dataset = recipe.task, source.dataset
     names = list(task.found())
@@ -53,9 +50,6 @@ def check_languages(train: Source, dev: Source, recipe: Recipe) -> None:
         train: What is trained on.
         dev: What models are selected on.
         recipe: Names the splits, for the message.
-
-    Raises:
-        SpecError: A language has examples in one of them only.
     """
     ours, theirs = train.dataset.langs, dev.dataset.langs
     if ours.keys() == theirs.keys():

@@ -24,12 +24,8 @@ def export_encoder(run: Path, folder: Path) -> None:
     models of the same system take (`trainer.models.parts`). Heads and objectives stay behind.
 
     Args:
-        run: Output of the run.
+        run: Output of the run; killed ones kept a model, too.
         folder: Where to write; new or empty.
-
-    Raises:
-        SpecError: The folder has files, or the model trains no stock encoder.
-        ModelLoadError: The run has no model.
     """
     if folder.exists() and any(folder.iterdir()):
         raise SpecError(f"{folder} is not empty; name a new folder")

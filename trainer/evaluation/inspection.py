@@ -1,4 +1,4 @@
-"""What a trained model does with one example: its attention, its matrices, its pieces."""
+"""Attention, matrices and pieces of a trained model on one example."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ class Inspected:
     matrices: Mapping[str, NDArray[Any]]
 
     def attention_panel(self, layer: int | None = None, head: int | None = None) -> Panel:
-        """The attention of a layer, the last by default, of one head or their mean.
-
-        Raises:
-            SpecError: There is no such layer or head.
-        """
+        """The attention of a layer, the last by default, of one head or their mean."""
         chosen = max(self.attention) if layer is None else layer
         if chosen not in self.attention:
             known = ", ".join(map(str, self.attention))
@@ -83,9 +79,6 @@ def inspect_example(
         example_id: Name of the example.
         matrices: Names of `syntax.matrices.MATRICES`, beside those that the model reads.
         sequence: Which one, of an example in several sequences.
-
-    Raises:
-        SpecError: The example has fewer sequences, or the model reads words.
     """
     if run.recipe.model.reads_words:
         raise SpecError(
@@ -122,9 +115,6 @@ def captured_attention(
 
     Returns:
         *Shape:* (N, L, L) each, for N heads and L real positions.
-
-    Raises:
-        SpecError: The model has no layer that gives attention weights over pieces.
     """
     found: dict[int, NDArray[np.float32]] = {}
     length = int(batch.lengths_B[sequence])

@@ -41,7 +41,7 @@ _LINEAR = 512
 
 @dataclass(frozen=True, slots=True)
 class LanguageTestOptions:
-    """How the classifier learns.
+    """Options of the classifier and its training.
 
     Attributes:
         train, held_out: Splits that it learns from, and is scored on.
@@ -125,10 +125,6 @@ def language_test(
     Returns:
         ``accuracy`` on held-out words, ``per_language``, the ``majority`` share that knows nothing,
         the number of ``words``, the ``passes`` that the classifier learnt in, and the options.
-
-    Raises:
-        SpecError: Fewer than two languages are named, or a split has no words of one.
-        ModelLoadError: The run has no model.
     """
     options = options or LanguageTestOptions()
     if len(set(langs)) < 2:

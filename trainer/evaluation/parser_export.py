@@ -100,10 +100,6 @@ def export_parser(run: Path, folder: Path) -> dict[str, Any]:
 
     Returns:
         The content of ``parser.json``.
-
-    Raises:
-        SpecError: The run has no parser, its parser needs more than a text, or its encoder cannot
-            be exported.
     """
     trained = _checked(load_run(run), run)
     trained.model.to("cpu").eval()  # type: ignore[arg-type]

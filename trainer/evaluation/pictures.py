@@ -47,9 +47,6 @@ def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> N
         panels: The heat maps.
         labels: What each position shows. *Shape:* (L,).
         path: The picture; its suffix says which kind (svg, png, pdf).
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     side = _INCHES_OF_LABELS + _INCHES_OF_PIECE * len(labels)
     side = min(max(side, _SMALLEST), _LARGEST)
@@ -72,9 +69,6 @@ def draw_crossed(crossed: CrossedTable, path: Path) -> None:
     Args:
         crossed: The scores.
         path: The picture; its suffix says which kind (svg, png, pdf).
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     langs = list(crossed.langs)
     scores = np.array([[crossed.cells[a, b].score for b in langs] for a in langs])
@@ -103,9 +97,6 @@ def draw_curves(curves: Mapping[str, Mapping[str, Any]], title: str, path: Path)
         curves: By task, as `trainer.probing.curve` gives them.
         title: Above all.
         path: The picture; its suffix says which kind (svg, png, pdf).
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     with _style():
         figure = _figure((2.6 * len(curves), 2.6))
@@ -129,26 +120,17 @@ def draw_curves(curves: Mapping[str, Mapping[str, Any]], title: str, path: Path)
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a file that cannot be drawn, before anything is computed for it.
-
-    Raises:
-        SpecError: Its suffix is of no kind of picture.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Refuse a file that cannot be drawn, before anything is computed for it."""
     require_matplotlib()
     from matplotlib.backend_bases import FigureCanvasBase
 
     kinds = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix[1:].lower() not in kinds:
-        raise SpecError(f"{path} is no picture; its suffix must be one of {', '.join(kinds)}")
+        raise SpecError(f"{path} is not a picture; its suffix must be one of {', '.join(kinds)}")
 
 
 def require_matplotlib() -> None:
-    """Refuse to continue without matplotlib.
-
-    Raises:
-        MissingExtraError: With the line that installs it.
-    """
+    """Refuse to continue without matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

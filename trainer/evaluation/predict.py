@@ -71,19 +71,12 @@ def examples_of(items: Iterable[Any], run: TrainedRun) -> list[RawExample]:
         items: Each a text; the texts of all fields; a mapping, as `examples_of_lines` describes
             the objects of lines; or a `RawExample`.
         run: Says how many texts an example has, and what else comes with it.
-
-    Raises:
-        SpecError: An item is not such an example.
     """
     return [_of_item(item, at, run) for at, item in enumerate(items)]
 
 
 def examples_of_texts(texts: Sequence[str], fields: Sequence[str]) -> list[RawExample]:
-    """As many texts as there are fields make an example.
-
-    Raises:
-        SpecError: The number of texts is not a multiple of the number of fields.
-    """
+    """As many texts as there are fields make an example."""
     if not texts or not fields or len(texts) % len(fields):
         came = "1 text" if len(texts) == 1 else f"{len(texts)} texts"
         raise SpecError(f"{came} came, and an example has {len(fields)}: {', '.join(fields)}")
@@ -105,9 +98,6 @@ def examples_of_lines(
         given: Label columns that the task is given (`given_labels`): tags are a list of names,
             spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``; a
             string is text.
-
-    Raises:
-        SpecError: A line is not such an object.
     """
     return [
         _of_content(partial(parse_json, line), f"line {at + 1}", at, fields, given)
@@ -149,9 +139,6 @@ def predict(
     Returns:
         Predictions without gold, in the order of the examples. An example that became several
         sequences has one for each, unless its task joins them.
-
-    Raises:
-        SpecError: The service has another tokenizer or parser than the model needs.
     """
     if not any_parser:
         parser = parser or _own_parser(run.requirements, lang)
@@ -224,7 +211,7 @@ def _of_content(
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
-            f"{place} is no example ({_fault(error)}); expected a JSON object with a text, "
+            f"{place} is not an example ({_fault(error)}); expected a JSON object with a text, "
             f"or a list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
     return RawExample(str(content.get("example_id", at)), texts, labels)

@@ -42,7 +42,7 @@ class Prediction:
 
 
 Submission = Literal["lines", "glue", "squad"]
-"""What a leaderboard takes.
+"""Forms of files that leaderboards take.
 
 ``lines``: a class on each line, or a tag on each line and a blank line after each example, as for
 XTREME; ``glue``: a header and ``index TAB prediction``, counted from 0; ``squad``: a JSON object of
@@ -62,11 +62,7 @@ def write_predictions(predictions: Iterable[Prediction], path: Path) -> None:
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """What `write_predictions` wrote.
-
-    Raises:
-        SpecError: A line is not a prediction.
-    """
+    """Read the file of `write_predictions`."""
     with path.open(encoding="utf-8") as lines:
         return [_prediction(line, f"{path}, line {n}") for n, line in enumerate(lines, 1)]
 
@@ -78,7 +74,7 @@ def _prediction(line: str, place: str) -> Prediction:
         return Prediction(**{**content, "shares": shares})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise SpecError(
-            f"{place} is no prediction ({error}); write the file again with parsebank evaluate"
+            f"{place} is not a prediction ({error}); write the file again with parsebank evaluate"
         ) from error
 
 

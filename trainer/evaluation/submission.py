@@ -75,10 +75,6 @@ def submission(
         form: What the leaderboard takes.
         spreads: Whether the run may spread an example over several sequences
             (`trainer.options.DataOptions.spreads`); for the message about several predictions.
-
-    Raises:
-        SpecError: An example has no prediction, because it was dropped, or several; or the form
-            has no place for predictions of this kind.
     """
     predictions = [one for one in found if isinstance(one, Prediction)]
     _check_whole(found, predictions, spreads)

@@ -98,11 +98,6 @@ def score_table(
             folder of one of its runs; no tests by default.
         resamples: Of each test.
         seed: Of each test.
-
-    Raises:
-        SpecError: A folder has no runs, two runs are of one system and seed, no run was scored on
-            the split, or runs are of several datasets or headline metrics.
-        UnknownNameError: No such metric or system.
     """
     systems = systems_of(folders)
     notes: list[str] = []
@@ -142,9 +137,6 @@ def systems_of(folders: Sequence[Path]) -> dict[str, dict[int, Path]]:
 
     A system is named as its recipe. Where several have the same recipe, the options in which they
     differ follow: ``xnli (model.use_syntax=false)``.
-
-    Raises:
-        SpecError: A folder has no runs, or two runs are of one system and seed.
     """
     grouped: dict[str, dict[int, Path]] = {}
     recipes: dict[str, dict[str, str]] = {}

@@ -56,9 +56,6 @@ class TrainedRun:
             dataset: Name of the other dataset.
             parser: Whose parses are read, as `FeatureStore.dataset` takes it; by default the
                 model's own where it has one, and else the only one that there is.
-
-        Raises:
-            UnknownDatasetError: The store has no such dataset.
         """
         name = dataset or self.recipe.data.dataset
         tokenizer = _tokenizer(store, name, self.requirements)
@@ -70,7 +67,7 @@ class TrainedRun:
 
     @property
     def rules(self) -> Rules | None:
-        """How answers are compared on the run's dataset; None of other tasks."""
+        """Rules that compare answers on the run's dataset; None of other tasks."""
         return self.recipe.task.rules_of(self.recipe.data.dataset)
 
     def scored_by(self, rules: Rules | None) -> TrainedRun:
@@ -106,16 +103,13 @@ def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
     """The model that a run kept, on the first GPU if there is one.
 
     Args:
-        folder: Output of the run.
+        folder: Output of the run, which need not be finished.
         attention: Another implementation than the one trained with.
-
-    Raises:
-        ModelLoadError: There is no model, or it cannot be read.
     """
-    own_class = model_class(recipe_of(folder).task.name)
     try:
         config = SyntaxConfig.from_pretrained(folder / MODEL)
         config.attention = attention or config.attention
+        own_class = model_class(config.task["name"])
         model: SyntaxModel = own_class.from_pretrained(folder / MODEL, config=config)
     except (OSError, ValueError) as error:
         raise ModelLoadError(f"cannot load the model in {folder / MODEL}: {error}") from error
@@ -146,11 +140,7 @@ def chosen_languages(
 
 
 def languages_of(store: FeatureStore, run: TrainedRun, split: str, lang: str = "*") -> list[str]:
-    """The languages that ``data.lang`` names, each once; of ``*`` every one that the split has.
-
-    Raises:
-        UnknownDatasetError: The store has no such split.
-    """
+    """The languages that ``data.lang`` names, each once; of ``*`` every one that the split has."""
     data, named = run.recipe.data, listed(lang)
     if "*" not in named:
         return list(dict.fromkeys(named))

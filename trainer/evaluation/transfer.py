@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from syntax.errors import SpecError
 from syntax.labels import field_of, is_local
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageTable:
-    """What the two kinds of transfer have in common.
+    """Common part of the two tables of transfer.
 
     Attributes:
         dataset, split: What was scored.
@@ -48,7 +48,7 @@ class LanguageTable:
     rules: Rules | None = None
 
     def head(self) -> dict[str, Any]:
-        """What was scored, as plain JSON."""
+        """Common facts as plain JSON."""
         return {
             "dataset": self.dataset,
             "split": self.split,
@@ -109,7 +109,7 @@ class TransferTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """What was scored."""
+        """Title of the table."""
         return f"{self.dataset}, {self.split}"
 
     def header(self) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ class CrossedTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """What was scored, and by which metric."""
+        """Title of the table, with the metric."""
         return f"{self.dataset}, {self.split}: {self.metric}"
 
     def header(self) -> tuple[str, ...]:
@@ -228,16 +228,29 @@ class CrossedTable(LanguageTable):
         return "\n\n".join(filter(None, parts)) + "\n"
 
 
+class Scoring(TypedDict, total=False):
+    """Options of scoring a run.
+
+    Attributes:
+        any_parser: Accept other parsers for the language that the model was trained on.
+        dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
+            that was trained on ``squad``.
+        rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
+        parser: Whose parses are read, as `TrainedRun.on` takes it.
+    """
+
+    any_parser: bool
+    dataset: str | None
+    rules: Rules | None
+    parser: str | Iterable[str] | None
+
+
 def evaluate_run(
     folder: Path,
     store: FeatureStore,
     split: str = "test",
     langs: Sequence[str] = (),
-    *,
-    any_parser: bool = False,
-    dataset: str | None = None,
-    rules: Rules | None = None,
-    parser: str | Iterable[str] | None = None,
+    **how: Unpack[Scoring],
 ) -> TransferTable:
     """Score the model of a run on a stored split, in one language after the other.
 
@@ -247,23 +260,13 @@ def evaluate_run(
         split: Which split.
         langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
             by default.
-        any_parser: Accept other parsers for the language that the model was trained on.
-        dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
-            that was trained on ``squad``.
-        rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
-        parser: Whose parses are read, as `TrainedRun.on` takes it.
+        **how: See `Scoring`.
     """
-    run = load_run(folder).on(store, dataset, parser).scored_by(rules)
-    sources = _labelled_languages(store, run, split, langs, any_parser)
+    run, sources, facts = _opened(folder, store, split, langs, how)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
     task, datasets = next(iter(sources.values())).task, {k: v.dataset for k, v in sources.items()}
     return TransferTable(
-        dataset=run.recipe.data.dataset,
-        split=split,
-        sources=tuple(run.requirements.parsers),
-        metric=task.metric,
-        data={lang: described(source) for lang, source in sources.items()},
-        rules=run.rules,
+        **facts,
         scores={lang: found.scores for lang, found in answers.items()},
         predictions={lang: found.predictions for lang, found in answers.items()},
         baselines=baseline_scores(task, training_data(store, recipe_of(folder)), datasets),
@@ -275,51 +278,48 @@ def evaluate_crossed(
     store: FeatureStore,
     split: str = "test",
     langs: Sequence[str] = (),
-    *,
-    any_parser: bool = False,
-    dataset: str | None = None,
-    rules: Rules | None = None,
-    parser: str | Iterable[str] | None = None,
+    **how: Unpack[Scoring],
 ) -> CrossedTable:
     """Score the model of a run on all ordered pairs of languages.
 
     Examples are joined by their ids; those without a partner, or with another label there, are
-    left out and counted.
-
-    Arguments are those of `evaluate_run`.
-
-    Raises:
-        SpecError: The examples have one field.
+    left out and counted. Arguments are those of `evaluate_run`.
     """
-    run = load_run(folder).on(store, dataset, parser).scored_by(rules)
-    sources = _labelled_languages(store, run, split, langs, any_parser)
-    first = next(iter(sources.values()))
-    fields = first.dataset.card.fields
+    run, sources, facts = _opened(folder, store, split, langs, how)
+    first = next(iter(sources.values())).dataset
+    fields = first.card.fields
     if len(fields) < 2:
         raise SpecError(
-            f"the examples of {first.dataset.name} have the one field {fields[0]!r}; languages can "
-            "be crossed between two or more"
+            f"the examples of {first.name} have the one field {fields[0]!r}; languages can be "
+            "crossed between two or more"
         )
     return CrossedTable(
-        dataset=run.recipe.data.dataset,
-        split=split,
-        sources=tuple(run.requirements.parsers),
-        metric=first.task.metric,
-        data={lang: described(source) for lang, source in sources.items()},
-        rules=run.rules,
+        **facts,
         fields=fields,
         langs=list(sources),
         cells={(a, b): _cell(run, sources[a], sources[b]) for a in sources for b in sources},
     )
 
 
-def _labelled_languages(
-    store: FeatureStore, run: TrainedRun, split: str, langs: Sequence[str], any_parser: bool
-) -> dict[str, Source]:
+def _opened(
+    folder: Path, store: FeatureStore, split: str, langs: Sequence[str], how: Scoring
+) -> tuple[TrainedRun, dict[str, Source], dict[str, Any]]:
+    """The run, its labelled languages, and what a `LanguageTable` says of both."""
+    run = load_run(folder).on(store, how.get("dataset"), how.get("parser"))
+    run = run.scored_by(how.get("rules"))
+    any_parser = how.get("any_parser", False)
     sources = open_languages(store, run, split, langs, any_parser=any_parser)
     for source in sources.values():
         check_labelled(source, run.recipe, split)
-    return sources
+    facts = {
+        "dataset": run.recipe.data.dataset,
+        "split": split,
+        "sources": tuple(run.requirements.parsers),
+        "metric": next(iter(sources.values())).task.metric,
+        "data": {lang: described(source) for lang, source in sources.items()},
+        "rules": run.rules,
+    }
+    return run, sources, facts
 
 
 def _cell(run: TrainedRun, first: Source, second: Source) -> Cell:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much the two models count: the one that answers, and the verifier."""
+    """Weights of the two models: the one that answers, and the verifier."""
 
     own: float = 0.5
     other: float = 0.5
@@ -66,9 +66,6 @@ def verify_run(
 
     Returns:
         Scores by language.
-
-    Raises:
-        SpecError: A run is of another task, or the verifier lacks a question.
     """
     reader, judge = (load_run(run).on(store, parser=parser) for run in (folder, verifier))
     _check(reader, judge)

@@ -48,7 +48,7 @@ class ParsedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How distance and loss go together over languages.
+    """Correlation of distance and loss over languages.
 
     Attributes:
         languages: How many, the source left out.
@@ -84,7 +84,7 @@ class WordOrderTable:
         return asdict(self)
 
     def title(self) -> str:
-        """What was scored."""
+        """Title of the table."""
         return f"{self.dataset}, {self.split}: word order and transfer from {self.source}"
 
     def header(self) -> tuple[str, ...]:
@@ -132,9 +132,6 @@ def word_order_table(
         store: Has trees of the languages.
         parser: Whose trees; by default all that the store has.
         min_count: Dependents that a share needs.
-
-    Raises:
-        SpecError: The scores are none of a parser, or do not have those of one source.
     """
     from featurestore.reports.word_order import word_order
 

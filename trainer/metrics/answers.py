@@ -24,13 +24,13 @@ _ARTICLES: Final = {
     "vi": r"\b(của|là|cái|chiếc|những)\b",
     "ar": r"\sال^|ال",
 }
-"""What MLQA's scorer takes for articles, by language; the other languages have none."""
+"""Articles by MLQA's scorer, by language; the other languages have none."""
 
 _UNSPACED: Final = frozenset({"zh"})
 
 
 def rules_text(rules: Rules | None) -> str:
-    """What a table says of them, after another sentence; nothing of none.
+    """The sentence of a table about rules, to follow another one; empty of None.
 
     >>> rules_text("squad"), rules_text(None)
     (' Answers compared as by SQuAD 1.1.', '')

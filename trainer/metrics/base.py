@@ -1,4 +1,4 @@
-"""What scores of most tasks have in common."""
+"""Common base of the scores of most tasks."""
 
 from __future__ import annotations
 

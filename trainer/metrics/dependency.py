@@ -154,5 +154,5 @@ def _universal(relation: str | None) -> str:
 
 
 def _is_content(relation: str | None) -> bool:
-    """Whether CLAS counts a word; one that a system did not attach is none of its content words."""
+    """True of a word that CLAS counts; one that a system did not attach is not among them."""
     return relation is not None and _universal(relation) not in FUNCTION_RELATIONS

@@ -23,7 +23,7 @@ class Entity(NamedTuple):
 
 
 Reader = Callable[[Sequence[str]], list[Entity]]
-"""What finds the spans that tags spell."""
+"""A function that finds the spans that tags spell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How well predicted distances and depths match a tree (Hewitt and Manning 2019, section 3).
+"""Agreement of predicted distances and depths with a tree (Hewitt and Manning 2019, section 3).
 
 Letters in shapes: ``W`` words of a sentence.
 """

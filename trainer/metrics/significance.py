@@ -1,4 +1,4 @@
-"""Whether one system's score is better than another's by more than chance, on the same examples.
+"""Tests whether one system is better than another by more than chance, on the same examples.
 
 Three answers: the paired bootstrap (Koehn 2004, "Statistical Significance Tests for Machine
 Translation Evaluation"), approximate randomisation (Noreen 1989; Yeh 2000, "More accurate tests
@@ -36,7 +36,7 @@ _CELLS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two systems differ on the same examples.
+    """Difference of two systems on the same examples.
 
     Attributes:
         one, other: Their scores.
@@ -99,7 +99,7 @@ def mcc(sums: Floats) -> Floats:
 
 
 def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> Floats:
-    """What each example adds to how often each class was right, was gold, was predicted.
+    """Counts that each example adds: of each class whether it was right, was gold, was predicted.
 
     Args:
         gold: Class ids. *Shape:* (N, ...).
@@ -133,10 +133,6 @@ def difference(
         resamples: Of bootstrap and permutation each.
         confidence: Of the bootstrap's interval.
         seed: Of both.
-
-    Raises:
-        SpecError: There are fewer than two examples.
-        MissingExtraError: scipy is not installed.
     """
     if len(one) < 2:
         raise SpecError(f"{len(one)} examples came; a test needs two or more")
@@ -162,9 +158,6 @@ def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
         one: Which examples the first system got right.
         other: Which the second.
 
-    Raises:
-        MissingExtraError: scipy is not installed.
-
     >>> mcnemar([True, True, True, True], [False, False, False, True])
     McNemar(only_one=3, only_other=0, p=0.25)
     """
@@ -178,9 +171,6 @@ def sign_test(first: int, second: int) -> McNemar:
     Args:
         first: Examples in which the first system is better.
         second: Those in which the second is.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
     """
     either = first + second
     p = float(_scipy_stats().binomtest(first, either).pvalue) if either else 1.0

@@ -66,7 +66,7 @@ def tagging_scores(
 def tagging_shares(
     gold: Sequence[str], predicted: Sequence[str], read: Reader = entities
 ) -> dict[str, tuple[float, float]]:
-    """What an example adds to F1, F0.5, precision and recall of entities, and to accuracy.
+    """Shares of an example in F1, F0.5, precision and recall of entities, and to accuracy.
 
     >>> tagging_shares(["B-PER", "O"], ["B-PER", "B-LOC"])["f1"]
     (2.0, 3.0)
@@ -83,5 +83,5 @@ def tagging_shares(
 
 
 def equal_tags(gold: Sequence[str], predicted: Sequence[str]) -> int:
-    """How many tokens have the right tag."""
+    """Count tokens with the right tag."""
     return sum(one == other for one, other in zip(gold, predicted, strict=True))

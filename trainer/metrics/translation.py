@@ -55,9 +55,6 @@ def translation_scores(
         loss: See `TranslationScores`.
         tokenize: What BLEU counts: one of sacrebleu's tokenizers.
         metric: Name of the headline.
-
-    Raises:
-        MissingExtraError: sacrebleu is not installed.
     """
     scorers = {"bleu": _bleu(tokenize), "chrf": _sacrebleu().CHRF()}
     if not hypotheses:
@@ -73,19 +70,14 @@ def translation_scores(
 
 
 def check_tokenize(tokenize: str) -> None:
-    """Refuse a tokenizer that sacrebleu does not have.
-
-    Raises:
-        SpecError: It has no such tokenizer.
-        MissingExtraError: sacrebleu is not installed, or what the tokenizer needs.
-    """
+    """Refuse a tokenizer that sacrebleu does not have."""
     known = sorted(_sacrebleu().BLEU.TOKENIZERS)
     if tokenize not in known:
         raise SpecError(f"task.bleu is {tokenize!r}; sacrebleu knows {', '.join(known)}")
 
 
 def bleu_counts(hypothesis: str, reference: str, scorer: Any) -> tuple[float, ...]:
-    """What a sentence adds to BLEU.
+    """Counts of a sentence that BLEU is made of.
 
     These are the lengths of both texts and, of n-grams of 1 to 4 words, how many are common, and
     how many the hypothesis has.
@@ -100,7 +92,7 @@ def bleu_counts(hypothesis: str, reference: str, scorer: Any) -> tuple[float, ..
 
 
 def bleu_scorer(tokenize: str = "13a") -> Any:
-    """What `bleu_counts` counts with."""
+    """The scorer that `bleu_counts` counts with."""
     return _bleu(tokenize, effective_order=True)
 
 

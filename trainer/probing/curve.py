@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 Shares = NDArray[np.float64]
-"""What each example adds: items right, and how many there are. *Shape:* (N, 2)."""
+"""Shares of each example: items right, and how many there are. *Shape:* (N, 2)."""
 
 _RESAMPLES: Final = 1_000
 
@@ -90,9 +90,6 @@ def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> d
         task: ``distance``, ``depth``, one of `trainer.probing.items.OF_WORDS`, or a label column.
         encoded: The three splits.
         options: Which layers and seeds, and how probes are trained.
-
-    Raises:
-        SpecError: The encoder has no such layer, or a split has nothing to be asked.
     """
     layers = _layers(len(encoded[TRAIN].words), options)
     if task in STRUCTURE:
@@ -208,7 +205,7 @@ def _classes(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -
 
 
 def _shares(right: NDArray[np.bool_], items: Items, encoded: Encoded) -> Shares:
-    """What each example adds to the accuracy; examples that are not asked are left out."""
+    """Shares of each example in the accuracy; examples that are not asked are left out."""
     found = np.zeros((len(encoded.starts) - 1, 2))
     np.add.at(found[:, 0], items.example, right)
     np.add.at(found[:, 1], items.example, 1)

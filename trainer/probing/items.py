@@ -1,4 +1,4 @@
-"""What a classifier probe is asked: vectors, their classes, and control tasks.
+"""Items of classifier probes: vectors, their classes, and control tasks.
 
 Letters in shapes: ``I`` items, ``T`` words, ``N`` examples, ``D`` width of the vectors.
 """
@@ -24,7 +24,7 @@ MASK: Final = "mask"
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What is classified in a split.
+    """Items of a split that are classified.
 
     Attributes:
         rows: Whose states are read and joined: words, or examples where ``of_words`` is false.
@@ -60,10 +60,6 @@ def items_of(task: str, encoded: Encoded) -> Items:
     Args:
         task: One of `OF_WORDS`, or a label column of classes.
         encoded: The split.
-
-    Raises:
-        UnknownNameError: The dataset has no such label.
-        SpecError: The label is not one of classes.
     """
     if task not in OF_WORDS:
         return _of_examples(task, encoded)
@@ -95,7 +91,7 @@ def features(encoded: Encoded, layer: int | str, items: Items) -> NDArray[np.flo
 
 
 def mask_features(encoded: Encoded, of_words: bool) -> NDArray[np.float32]:
-    """What SG-Net's mask says of each word or text, without any state; scaled to about 1.
+    """Features of each word or text by SG-Net's mask, without any state; scaled to about 1.
 
     A word attends to itself and its ancestors: its row's sum is its depth and one, and its column's
     the size of its subtree. Of a text: mean, maximum and deviation of the row sums, and its length.
@@ -158,7 +154,7 @@ def control_gold(
 
 
 def class_shares(items: Items) -> NDArray[np.float64]:
-    """How frequent each class is. *Shape:* (classes,)."""
+    """Frequency of each class. *Shape:* (classes,)."""
     counts = np.bincount(items.gold, minlength=len(items.names))
     found: NDArray[np.float64] = counts / max(1, counts.sum())
     return found

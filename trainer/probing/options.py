@@ -1,4 +1,4 @@
-"""What a probe is, and how it is trained. Nothing here imports torch."""
+"""Options of probes, their training and their data. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class StructureOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProbeOptions:
-    """What is probed.
+    """Options of a whole curve.
 
     Attributes:
         layers: As transformers counts ``hidden_states``, 0 for the embeddings; all when empty.
@@ -152,11 +152,7 @@ class ProbedData:
     examples: int | None = None
 
     def open(self, store: FeatureStore, split: str, tokenizer: str | None) -> FeatureDataset:
-        """One split.
-
-        Raises:
-            SpecError: It is empty.
-        """
+        """One split."""
         parser = str(ParserChoice.read(self.parser)) or None
         found = store.dataset(
             self.dataset, tokenizer=tokenizer, split=split, lang=self.lang, parser=parser
@@ -171,12 +167,7 @@ class ProbedData:
 
 
 def check_tasks(tasks: Iterable[str], dataset: FeatureDataset) -> None:
-    """Refuse a task that is neither a probe of words nor a class label of the dataset.
-
-    Raises:
-        UnknownNameError: The dataset has no such label.
-        SpecError: The label is not one of classes.
-    """
+    """Refuse a task that is neither a probe of words nor a class label of the dataset."""
     for name in tasks:
         if name not in OF_WORDS and name not in STRUCTURE:
             probed_label(name, dataset.labels)

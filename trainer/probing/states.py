@@ -121,7 +121,7 @@ class RunLayers:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder makes of the examples of a split, in their order.
+    """States of an encoder on the examples of a split, in their order.
 
     Attributes:
         words: States of words, by layer, float16. *Shape:* (T, D) each.

@@ -26,7 +26,7 @@ from trainer.tasks import StructuralProbeOptions
 from trainer.tasks.structural_probe import ProbeScorer
 
 Shares = NDArray[np.float64]
-"""What each example adds: edges or roots found, and how many there are. *Shape:* (N, 2)."""
+"""Shares of each example: edges or roots found, and how many there are. *Shape:* (N, 2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a trial came to, as JSON that can be committed, and as a page for people."""
+"""Outcomes of trials, as JSON that can be committed, and as a page for people."""
 
 from __future__ import annotations
 
@@ -96,9 +96,6 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
         one: The account.
         erratum: Facts that replace the account's; under ``published`` published figures by name,
             under ``unpublished`` the names of figures that have none, and under ``notes`` more.
-
-    Raises:
-        KeyError: The account does not have what is replaced.
     """
     facts = dict(erratum)
     published = facts.pop("published", {}) | dict.fromkeys(facts.pop("unpublished", ()))

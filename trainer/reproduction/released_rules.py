@@ -1,4 +1,4 @@
-"""What published releases do to an example, as rules of a few lines that count on any data.
+"""Behaviour of published releases on an example, as rules of a few lines that count on any data.
 
 Each rule is written from a description of the release's behaviour; none of its code is used. The
 releases and their commits are named where the rules are counted (`rows.releases`).
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 """Characters from a start to before an end."""
 
 _WHITE_SPACE: Final = " \t\r\n\u202f"
-"""What SG-Net's reader, as that of BERT, splits words at."""
+"""Characters at which SG-Net's reader, as that of BERT, splits words."""
 
 
 def written_by_csv(text: str) -> str:
@@ -43,7 +43,7 @@ def token_of(word: Span, tokens: Sequence[Span]) -> int | None:
 
 
 def answer_is_found(passage: str, start: int, answer: str) -> bool:
-    """Whether the words at an answer's place contain the answer with its white space made plain."""
+    """True if the words at an answer's place contain the answer with its white space made plain."""
     words: list[str] = []
     word_at: list[int] = []
     is_new = True
@@ -67,7 +67,7 @@ def heads_of(sentence: Sentence) -> list[int]:
 
 
 def has_wide_span(heads: Sequence[int]) -> bool:
-    """Whether the span from the first to the last word of some subtree has other words in it."""
+    """True if the span from the first to the last word of some subtree has other words in it."""
     size = len(heads)
     inside = np.eye(size, dtype=bool)  # inside[a, w]: a is w or above it
     for word in range(size):
@@ -93,5 +93,5 @@ def words_without_themselves(heads: Sequence[int], pieces: Sequence[int]) -> int
 
 
 def rows_by_continuation(pieces: Sequence[str]) -> int:
-    """How many words an alignment finds that takes each piece without ## as the start of one."""
+    """Count the words of an alignment that takes each piece without ## as the start of one."""
     return sum(not piece.startswith("##") for piece in pieces)

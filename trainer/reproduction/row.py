@@ -9,10 +9,9 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from syntax.errors import SpecError
-from syntax.registry import Registry
 
 if TYPE_CHECKING:
     from trainer.reproduction.trial import Trial
@@ -21,11 +20,7 @@ Size = Literal["small", "full"]
 
 
 def size_named(name: str) -> Size:
-    """The size of this name.
-
-    Raises:
-        SpecError: There is none.
-    """
+    """The size of this name."""
     for size in get_args(Size):
         if size == name:
             return cast("Size", size)
@@ -94,7 +89,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What figures cannot say, as a table of texts.
+    """A table of texts, for what figures cannot say.
 
     Attributes:
         title: In a few words.
@@ -109,7 +104,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a trial came to.
+    """Outcome of a trial.
 
     Attributes:
         figures: In the order in which they are shown.
@@ -157,6 +152,3 @@ class Row:
     run: Callable[[Trial], Findings]
     reductions: Mapping[Size, str] = field(default_factory=dict)
     seeds: Mapping[Size, int] = field(default_factory=dict)
-
-
-ROWS: Final[Registry[Row]] = Registry("row")

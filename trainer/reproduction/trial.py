@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from syntax.errors import SpecError
 from syntax.strict_json import parse_json
@@ -21,6 +21,9 @@ CONSOLE: Final = (sys.executable, "-P", "-m", "parsebank")
 """The command line of this installation, whatever is first on the path."""
 
 FAILURES: Final = "failures.jsonl"
+
+C = TypeVar("C")
+T = TypeVar("T")
 
 
 def now() -> str:
@@ -66,11 +69,7 @@ class Trial:
         return [source for source in self.row.data if not (self.data / source.path).exists()]
 
     def check_data(self) -> None:
-        """Check that all data is at hand.
-
-        Raises:
-            SpecError: Some is not; the message names it and where it comes from.
-        """
+        """Check that all data is at hand."""
         if missing := self.missing():
             listed = "\n  ".join(f"{self.data / one.path} ({one.origin})" for one in missing)
             raise SpecError(
@@ -84,9 +83,6 @@ class Trial:
         Args:
             arguments: Its arguments.
             environment: Variables that it has beside those of this process.
-
-        Raises:
-            SpecError: It failed; what it printed says why.
         """
         print("$ parsebank", *arguments, flush=True)  # noqa: T201  (the log of a long trial)
         variables = {**os.environ, **(environment or {})}
@@ -137,9 +133,26 @@ class Trial:
             self.parsebank("train", recipe, *where, *sets, *resume)
         return output
 
+    def grid(self, conditions: Iterable[C], measure: Callable[[C, int], T]) -> dict[C, list[T]]:
+        """Measurements of each condition, by seed.
+
+        Conditions run side by side, seed after seed, so that an interrupted trial has whole lines.
+        """
+        found: dict[C, list[T]] = {condition: [] for condition in conditions}
+        for seed in self.seeds:
+            for condition, of_seeds in found.items():
+                of_seeds.append(measure(condition, seed))
+        return found
+
     def result(self, run: Path) -> dict[str, Any]:
         """The result of a finished run."""
         return read_result(run)
+
+    def scores(self, run: Path, split: str) -> dict[str, Any]:
+        """Scores of a run on a split, by language; evaluated once."""
+        found = self.evaluation(run, f"evaluation-{split}.json", "--split", split)
+        languages: dict[str, Any] = found["languages"]
+        return languages
 
     def evaluation(self, run: Path, file: str, *arguments: str) -> dict[str, Any]:
         """Evaluate a run once and read ``file`` of its folder, which that writes."""

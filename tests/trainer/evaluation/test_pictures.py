@@ -130,7 +130,7 @@ def parsebank(*arguments: object) -> Result:
 def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(tmp_path) -> None:
     result = parsebank("picture", "nowhere", "a", "--output", tmp_path / "p.foo")
     assert result.exit_code == 1
-    assert "p.foo is no picture; its suffix must be one of" in result.stderr
+    assert "p.foo is not a picture; its suffix must be one of" in result.stderr
     assert ", svg" in result.stderr
 
 

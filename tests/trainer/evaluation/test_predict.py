@@ -136,9 +136,9 @@ def test_lines_name_their_texts() -> None:
     assert examples_of_lines(lines[:2], FIELDS) == [RawExample("7", ("a", ("b", "c")))]
     nested = "[" * 200_000
     for bad in (*lines[2:], "{", '{"premise": "a", "hypothesis": []}', "[1]", nested):
-        with pytest.raises(SpecError, match="line 2 is no example"):
+        with pytest.raises(SpecError, match="line 2 is not an example"):
             examples_of_lines([lines[0], bad], FIELDS)
-    with pytest.raises(SpecError, match=r"line 1 is no example \(it has no 'premise'\)"):
+    with pytest.raises(SpecError, match=r"line 1 is not an example \(it has no 'premise'\)"):
         examples_of_lines(lines[2:], FIELDS)
 
 

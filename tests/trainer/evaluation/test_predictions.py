@@ -157,5 +157,5 @@ def test_a_line_that_is_no_prediction_is_named(tmp_path, line) -> None:
     path = tmp_path / "p.jsonl"
     write_predictions([Prediction("1", None, "no")], path)
     path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
-    with pytest.raises(SpecError, match="line 2 is no prediction"):
+    with pytest.raises(SpecError, match="line 2 is not a prediction"):
         read_predictions(path)

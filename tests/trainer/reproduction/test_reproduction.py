@@ -81,6 +81,18 @@ def trial(folder: Path, data: Path) -> Trial:
     return Trial(row, folder, data, "small", (1, 2))
 
 
+def test_a_grid_measures_condition_beside_condition(tmp_path: Path) -> None:
+    order: list[tuple[str, int]] = []
+
+    def measured(condition: str, seed: int) -> str:
+        order.append((condition, seed))
+        return f"{condition}{seed}"
+
+    found = trial(tmp_path, tmp_path).grid(("a", "b"), measured)
+    assert found == {"a": ["a1", "a2"], "b": ["b1", "b2"]}
+    assert order == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+
+
 def test_missing_data_is_named_with_its_origin(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"treebanks/X \(https://example.org\)"):
         trial(tmp_path, tmp_path).check_data()

@@ -35,7 +35,7 @@ from trainer.options import MicroBertOptions, Recipe
 from trainer.options.settings import recipe_from_json, with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
-from trainer.results import FinishedRun, write_result
+from trainer.results import RESULT, FinishedRun, write_result
 
 SMALL = (
     *("model.hidden_size=16", "model.heads=2", "model.layers=2", "model.feed_forward=16"),
@@ -233,6 +233,7 @@ def test_an_exported_encoder_starts_other_recipes(
     pretrained, silver, store, small_recipe, tmp_path
 ) -> None:
     folder = tmp_path / "encoder"
+    (pretrained / RESULT).unlink()  # as of a run that was killed after an evaluation
     answer = CliRunner().invoke(build_app(), ["export", str(pretrained), str(folder)])
     assert answer.exit_code == 0, answer.output
     loaded = AutoModel.from_pretrained(folder)

@@ -142,7 +142,7 @@ def test_texts_are_given_in_several_forms(run: api.FinishedRun, client) -> None:
     for wrong in ("It rains.", ("a", "b", "c"), ("a", ["b"])):
         with pytest.raises(SpecError, match=r"item 1 is .*2 texts: premise, hypothesis"):
             api.predict(loaded, [wrong], client=client)
-    with pytest.raises(SpecError, match="item 1 is no example"):
+    with pytest.raises(SpecError, match="item 1 is not an example"):
         api.predict(loaded, [{"premise": "a"}], client=client)
     with pytest.raises(SpecError, match="give one of the two"):
         api.predict(loaded, [pair], client="http://127.0.0.1:1", store="here")

@@ -1,6 +1,9 @@
-"""The rows, in the order of the page; each module registers its own."""
+"""The rows, in the order of the page."""
 
-from trainer.reproduction.row import ROWS
+from typing import Final
+
+from syntax.registry import Registry
+from trainer.reproduction.row import Row
 from trainer.reproduction.rows import (
     adversarial,
     noise,
@@ -17,19 +20,20 @@ from trainer.reproduction.rows import (
     word_order,
 )
 
-__all__ = [
-    "ROWS",
-    "adversarial",
-    "noise",
-    "parsers",
-    "plbart",
-    "probing",
-    "releases",
-    "sla",
-    "syntax_encoder",
-    "transfer",
-    "translation",
-    "udprlm",
-    "wolof",
-    "word_order",
-]
+ROWS: Final[Registry[Row]] = Registry("row")
+for _row in (
+    *word_order.ROWS,
+    adversarial.ROW,
+    noise.ROW,
+    parsers.ROW,
+    plbart.ROW,
+    probing.ROW,
+    releases.ROW,
+    sla.ROW,
+    syntax_encoder.ROW,
+    *transfer.ROWS,
+    translation.ROW,
+    udprlm.ROW,
+    wolof.ROW,
+):
+    ROWS.add(_row.name, _row)

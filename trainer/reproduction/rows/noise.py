@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size, Source
+from trainer.reproduction.row import Figure, Findings, Row, Size, Source
 from trainer.reproduction.rows.paired import gain, is_gain
 from trainer.reproduction.rows.treebanks import ENCODER
 from trainer.reproduction.trial import Trial
@@ -33,7 +33,7 @@ _REDUCTION: Final = (
 
 
 def fall(scores: Mapping[float, float]) -> float:
-    """How far the line through the scores, by least squares, falls from share 0 to share 1."""
+    """The fall from share 0 to share 1 of the line through the scores, by least squares."""
     slope, _ = np.polyfit(list(scores), list(scores.values()), 1)
     return -float(slope)
 
@@ -58,24 +58,22 @@ def _f1(trial: Trial, name: str, seed: int, dataset: str, *settings: str) -> flo
     """Of the slots of test, in per cent, by the weights after the last step."""
     common = (f"model.encoder={trial.data / ENCODER.path}", *SETTINGS[trial.size])
     run = trial.train(RECIPE, name, seed, (*common, f"data.dataset={dataset}", *settings))
-    found = trial.evaluation(run, "evaluation-test.json", "--split", "test")
-    return 100 * float(found["languages"]["en"]["slot_f1"])
+    return 100 * float(trial.scores(run, "test")["en"]["slot_f1"])
 
 
 def _run(trial: Trial) -> Findings:
     parts = ("--path", str(trial.data / ATIS.path), "--split", ",".join(_SPLITS), "--lang", "en")
     trial.backfill("atis", "atis", *parts, "--tokenizer", str(trial.data / ENCODER.path))
-    plain: list[float] = []
-    noisy: list[dict[float, float]] = []
-    for seed in trial.seeds:  # share beside share, so that an interrupted trial has whole lines
-        plain.append(_f1(trial, "plain", seed, "atis", "model.use_syntax=false"))
-        noisy.append(
-            {
-                share: _f1(trial, f"share-{share}", seed, _dataset(trial, share, seed))
-                for share in SHARES[trial.size]
-            }
-        )
-    return findings(plain, noisy)
+
+    def measured(share: float | None, seed: int) -> float:
+        if share is None:
+            return _f1(trial, "plain", seed, "atis", "model.use_syntax=false")
+        return _f1(trial, f"share-{share}", seed, _dataset(trial, share, seed))
+
+    shares = SHARES[trial.size]
+    found = trial.grid((None, *shares), measured)
+    columns = zip(*(found[share] for share in shares), strict=True)
+    return findings(found[None], [dict(zip(shares, of, strict=True)) for of in columns])
 
 
 def findings(plain: Sequence[float], noisy: Sequence[Mapping[float, float]]) -> Findings:
@@ -110,23 +108,20 @@ _PRINTED: Final = (
     "from it; slots are read from words."
 )
 
-ROWS.add(
-    "noise",
-    Row(
-        name="noise",
-        claim="The more heads of the trees are wrong, the less SG-Net's layer helps",
-        source="SG-Net, section 7.6: SNLI with heads replaced at random",
-        convention="F1 of the slots of ATIS's test split, by the last weights; heads replaced in "
-        "train, dev and test, every sentence stays a tree, drawn anew for each share and seed",
-        rule="a line is fitted to each seed's scores by the share of wrong heads; the claim holds "
-        "if the 95 % interval of its fall (Student's t over seeds) is above 0, fails if it is "
-        "below 0, and is undecided otherwise",
-        data=(ATIS, ENCODER),
-        run=_run,
-        reductions={
-            "small": f"{_REDUCTION}, 2 passes, three shares, 3 seeds",
-            "full": _REDUCTION,
-        },
-        seeds={"small": 3, "full": 5},
-    ),
+ROW: Final = Row(
+    name="noise",
+    claim="The more heads of the trees are wrong, the less SG-Net's layer helps",
+    source="SG-Net, section 7.6: SNLI with heads replaced at random",
+    convention="F1 of the slots of ATIS's test split, by the last weights; heads replaced in "
+    "train, dev and test, every sentence stays a tree, drawn anew for each share and seed",
+    rule="a line is fitted to each seed's scores by the share of wrong heads; the claim holds "
+    "if the 95 % interval of its fall (Student's t over seeds) is above 0, fails if it is "
+    "below 0, and is undecided otherwise",
+    data=(ATIS, ENCODER),
+    run=_run,
+    reductions={
+        "small": f"{_REDUCTION}, 2 passes, three shares, 3 seeds",
+        "full": _REDUCTION,
+    },
+    seeds={"small": 3, "full": 5},
 )

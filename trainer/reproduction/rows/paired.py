@@ -37,7 +37,7 @@ def less(
 
 
 def note(name: str, found: Difference) -> str:
-    """What the bootstrap over languages says."""
+    """The bootstrap over languages as a sentence."""
     return (
         f"{name}: {found.difference:+.2f}, 95 % of the bootstrap over languages {found.low:+.2f} "
         f"to {found.high:+.2f}, p = {found.bootstrap:.3f}; by permutation p = "
@@ -53,7 +53,7 @@ def gain(
 
 
 def is_gain(difference: Figure) -> bool | None:
-    """Whether 95 % of Student's t over seeds are above 0; None if 0 is among them."""
+    """True if 95 % of Student's t over seeds are above 0; None if 0 is among them."""
     if difference.interval is None:
         return None
     low, high = difference.interval

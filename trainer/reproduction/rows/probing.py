@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size
+from trainer.reproduction.row import Figure, Findings, Row, Size
 from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json
@@ -23,7 +23,7 @@ _TASKS: Final[Mapping[Size, Mapping[str, str]]] = {
         _SHIFTED: "bigram_shift",
     },
 }
-"""What is probed, by dataset."""
+"""Probing tasks by dataset."""
 
 _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": (
@@ -104,25 +104,22 @@ def _note(task: str, curve: Mapping[str, Any]) -> str:
     )
 
 
-ROWS.add(
-    "probing-layers",
-    Row(
-        name="probing-layers",
-        claim="A structural probe finds most of the trees in the middle layers of an encoder",
-        source="Hewitt and Manning 2019, section 4 and figure 1 (BERT base and large)",
-        convention="UD_English-EWT, gold words; UUAS over test sentences without punctuation; "
-        "accuracy of words, of texts by the mean of their pieces. Ours is MiniLM, of 6 layers "
-        "and trained further for similarity of sentences",
-        rule="by UUAS, the layer that is best on dev is neither the embeddings nor the last one, "
-        "and on test it is better than both: 95 % of the paired bootstrap over sentences are "
-        "above 0",
-        data=(ENGLISH, ENCODER),
-        run=_run,
-        reductions={
-            "small": "800 sentences of each split, 2,000 words to train classifiers on, rank 32, "
-            "one size of the hidden layer (50) without dropout, 2 seeds, without the "
-            "tasks `depth`, `arc` and `obj_number`"
-        },
-        seeds={"small": 2, "full": 5},
-    ),
+ROW: Final = Row(
+    name="probing-layers",
+    claim="A structural probe finds most of the trees in the middle layers of an encoder",
+    source="Hewitt and Manning 2019, section 4 and figure 1 (BERT base and large)",
+    convention="UD_English-EWT, gold words; UUAS over test sentences without punctuation; "
+    "accuracy of words, of texts by the mean of their pieces. Ours is MiniLM, of 6 layers "
+    "and trained further for similarity of sentences",
+    rule="by UUAS, the layer that is best on dev is neither the embeddings nor the last one, "
+    "and on test it is better than both: 95 % of the paired bootstrap over sentences are "
+    "above 0",
+    data=(ENGLISH, ENCODER),
+    run=_run,
+    reductions={
+        "small": "800 sentences of each split, 2,000 words to train classifiers on, rank 32, "
+        "one size of the hidden layer (50) without dropout, 2 seeds, without the "
+        "tasks `depth`, `arc` and `obj_number`"
+    },
+    seeds={"small": 2, "full": 5},
 )

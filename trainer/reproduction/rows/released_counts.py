@@ -26,12 +26,12 @@ TYDIQA: Final = Source("benchmarks/tydiqa", "TyDi QA GoldP, English, in the form
 UNCASED: Final = Source("tokenizers/bert-base-uncased", "google-bert/bert-base-uncased, vocab.txt")
 
 MOST: Final[Mapping[Size, int]] = {"small": 1000}
-"""How many items of a benchmark are read; all of them where a size has no number."""
+"""Most items of a benchmark that are read; all of them where a size has no number."""
 
 _AT_ONCE: Final = 128
 
 Count = tuple[int, int]
-"""How many it happens to, of how many."""
+"""Items that it happens to, and all items."""
 
 
 class RealData:
@@ -76,7 +76,7 @@ class RealData:
         return found
 
     def count(self, form: str, tokenizer: Source = TOKENIZER) -> int:
-        """How many wordpieces a word has, remembered; 1, the unknown one, of a word without any."""
+        """Count the wordpieces of a word, remembered; 1, the unknown one, of a word without any."""
         key = (form, tokenizer.path)
         if key not in self._counts:
             self._counts[key] = len(self.pieces(form, tokenizer)) or 1

@@ -1,4 +1,4 @@
-"""What published releases lose without a word or fail on, counted on real data, beside ours."""
+"""Losses and failures of published releases, counted on real data, beside ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Listing, Row, Source
+from trainer.reproduction.row import Figure, Findings, Listing, Row, Source
 from trainer.reproduction.rows import released_counts as counts
 from trainer.reproduction.rows.released_counts import (
     PAWSX,
@@ -25,7 +25,7 @@ from trainer.results import read_json
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a release does to examples.
+    """A loss or failure of a release.
 
     Attributes:
         release: Name and commit.
@@ -162,7 +162,7 @@ BACKFILLS: Final[Mapping[str, tuple[Source, tuple[str, ...]]]] = {
 
 
 def _backfilled(trial: Trial, reader: str) -> Counts:
-    """What became of each example."""
+    """Outcomes of the examples of a reader."""
     source, options = BACKFILLS[reader]
     if most := counts.MOST.get(trial.size):
         options = (*options, "--limit", str(most))
@@ -239,23 +239,20 @@ def _run(trial: Trial) -> Findings:
     )
 
 
-ROWS.add(
-    "releases",
-    Row(
-        name="releases",
-        claim="Published releases lose, change or fail on real examples without telling; ours "
-        "stores every example or drops it under a name",
-        source="the releases of Syntax-MBERT, SG-Net, lr-sib, UD-PrLM, CrossLingualDepParser and "
-        "structural-probes, each at the commit named",
-        convention="examples, texts, words or trees to which a release's rule applies, of all in "
-        "the data at hand",
-        rule="of every backfill, the examples that are neither stored nor dropped under a named "
-        "reason are 0",
-        reductions={
-            "small": "the first 1,000 items of each benchmark and of what is stored; rules read "
-            "treebanks whole"
-        },
-        data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
-        run=_run,
-    ),
+ROW: Final = Row(
+    name="releases",
+    claim="Published releases lose, change or fail on real examples without telling; ours "
+    "stores every example or drops it under a name",
+    source="the releases of Syntax-MBERT, SG-Net, lr-sib, UD-PrLM, CrossLingualDepParser and "
+    "structural-probes, each at the commit named",
+    convention="examples, texts, words or trees to which a release's rule applies, of all in "
+    "the data at hand",
+    rule="of every backfill, the examples that are neither stored nor dropped under a named "
+    "reason are 0",
+    reductions={
+        "small": "the first 1,000 items of each benchmark and of what is stored; rules read "
+        "treebanks whole"
+    },
+    data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
+    run=_run,
 )

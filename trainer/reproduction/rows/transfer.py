@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row
+from trainer.reproduction.row import Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
 from trainer.reproduction.rows.word_order import correlations, gold_trees
@@ -71,10 +71,7 @@ def _run_table_3_2(
 ) -> Findings:
     """Two parsers side by side; the claim holds if the first is so much better on Japanese."""
     prepare(trial)
-    tables: dict[str, list[dict[str, Any]]] = {arm: [] for arm in recipes}
-    for seed in trial.seeds:  # arm beside arm, so that an interrupted trial has pairs
-        for arm, recipe in recipes.items():
-            tables[arm].append(transfer(trial, arm, recipe, seed, small))
+    tables = trial.grid(recipes, lambda arm, seed: transfer(trial, arm, recipes[arm], seed, small))
     figures = [
         Figure(
             f"{arm} {lang} {score.upper()}",
@@ -163,8 +160,7 @@ _UNDERTRAINED: Final = (
 
 _DATA: Final = (ENGLISH, TOKENIZER, *OTHERS.values())
 
-ROWS.add(
-    "transfer",
+ROWS: Final = (
     Row(
         name="transfer",
         claim="Without word vectors, self-attention that knows no direction parses Japanese far "
@@ -179,9 +175,6 @@ ROWS.add(
         },
         seeds={"small": 3, "full": 5},
     ),
-)
-ROWS.add(
-    "transfer-stack",
     Row(
         name="transfer-stack",
         claim="Self-attention transfers better to Japanese with a stack-pointer decoder too",
@@ -196,9 +189,6 @@ ROWS.add(
         },
         seeds={"small": 1, "full": 5},
     ),
-)
-ROWS.add(
-    "transfer-positions",
     Row(
         name="transfer-positions",
         claim="Relative positions transfer best, then directed ones, the RNN, absolute ones, none",

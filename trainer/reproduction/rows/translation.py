@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trainer.evaluation.compare import Line, compare
-from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size, Source
+from trainer.reproduction.row import Figure, Findings, Row, Size, Source
 from trainer.reproduction.trial import Trial
 
 CORPUS: Final = Source("benchmarks/multi30k", "Multi30k, English and German (multi30k/dataset)")
@@ -66,8 +66,7 @@ def _bleu_of_products(trial: Trial) -> float:
     """Of the first seed, with equation 7 to the letter: masked scores are 0, not left out."""
     settings = (*SIZES[trial.size], "model.masking=multiply")
     run = trial.train(ARMS["sgnet"], "sgnet-multiply", trial.seeds[0], settings)
-    found = trial.evaluation(run, f"evaluation-{TEST}.json", "--split", TEST)
-    return float(found["languages"]["en"]["bleu"])
+    return float(trial.scores(run, TEST)["en"]["bleu"])
 
 
 def _difference(trial: Trial) -> Line:
@@ -79,14 +78,14 @@ def _difference(trial: Trial) -> Line:
 
 def _run(trial: Trial) -> Findings:
     _prepare(trial)
-    scores: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
-    seconds: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    for seed in trial.seeds:  # arm beside arm, so that an interrupted trial has pairs
-        for arm, recipe in ARMS.items():
-            run = trial.train(recipe, arm, seed, SIZES[trial.size])
-            found = trial.evaluation(run, f"evaluation-{TEST}.json", "--split", TEST)
-            scores[arm].append(found["languages"]["en"])
-            seconds[arm].append(_seconds_a_step(trial, run))
+
+    def measured(arm: str, seed: int) -> tuple[dict[str, Any], float]:
+        run = trial.train(ARMS[arm], arm, seed, SIZES[trial.size])
+        return trial.scores(run, TEST)["en"], _seconds_a_step(trial, run)
+
+    found = trial.grid(ARMS, measured)
+    scores = {arm: [of_run for of_run, _ in of] for arm, of in found.items()}
+    seconds = {arm: [of_run for _, of_run in of] for arm, of in found.items()}
     literal = _bleu_of_products(trial)
     line = _difference(trial)
     gaps = tuple(ours - theirs for ours, theirs in line.seeds.values())
@@ -113,20 +112,17 @@ def _run(trial: Trial) -> Findings:
     )
 
 
-ROWS.add(
-    "translation",
-    Row(
-        name="translation",
-        claim="A layer in which each source word attends to its ancestors helps a Transformer to "
-        "translate",
-        source="SG-Net, Table 5: 27.68 BLEU against 27.31 on WMT14 English-German, with BPE",
-        convention=f"Multi30k English-German, {TEST}; sacrebleu on text as it is; beam 5, length "
-        "penalty 0.6",
-        rule="BLEU of `sgnet` less that of `plain`, mean over seeds, is above 0 with p < .05 "
-        "(paired bootstrap over sentences)",
-        data=(CORPUS,),
-        run=_run,
-        reductions=_REDUCTIONS,
-        seeds={"small": 3, "full": 5},
-    ),
+ROW: Final = Row(
+    name="translation",
+    claim="A layer in which each source word attends to its ancestors helps a Transformer to "
+    "translate",
+    source="SG-Net, Table 5: 27.68 BLEU against 27.31 on WMT14 English-German, with BPE",
+    convention=f"Multi30k English-German, {TEST}; sacrebleu on text as it is; beam 5, length "
+    "penalty 0.6",
+    rule="BLEU of `sgnet` less that of `plain`, mean over seeds, is above 0 with p < .05 "
+    "(paired bootstrap over sentences)",
+    data=(CORPUS,),
+    run=_run,
+    reductions=_REDUCTIONS,
+    seeds={"small": 3, "full": 5},
 )

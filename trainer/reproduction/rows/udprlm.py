@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row, Size, Source
-from trainer.reproduction.rows.paired import Scores, less, mean, note, over_languages
+from trainer.reproduction.row import Figure, Findings, Row, Size, Source
+from trainer.reproduction.rows.paired import less, mean, note, over_languages
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS
 from trainer.reproduction.trial import Trial
 
@@ -115,19 +116,20 @@ def _parser(trial: Trial, condition: str, seed: int) -> dict[str, Any]:
     small = SMALL["parser"] if trial.size == "small" else ()
     settings = ("data.lang=*", *start, *small)
     run = trial.train("udprlm-parser", f"{condition}-parser", seed, settings)
-    found: dict[str, Any] = trial.evaluation(run, "evaluation-dev.json", "--split", "dev")
-    return {lang: found["languages"][lang] for lang in TREEBANKS}
+    found = trial.scores(run, "dev")
+    return {lang: found[lang] for lang in TREEBANKS}
 
 
 def _run(trial: Trial) -> Findings:
     _prepare(trial)
-    las: dict[str, list[Scores]] = {condition: [] for condition in CONDITIONS}
-    uas: dict[str, list[Scores]] = {condition: [] for condition in CONDITIONS}
-    for seed in trial.seeds:
-        for condition in CONDITIONS:
-            scores = _parser(trial, condition, seed)
-            las[condition].append({x: 100 * one["las_subtypes"] for x, one in scores.items()})
-            uas[condition].append({x: 100 * one["uas"] for x, one in scores.items()})
+    found = trial.grid(CONDITIONS, partial(_parser, trial))
+    las, uas = (
+        {
+            condition: [{x: 100 * one[score] for x, one in of.items()} for of in seeds]
+            for condition, seeds in found.items()
+        }
+        for score in ("las_subtypes", "uas")
+    )
     figures = [
         less(f"{one} less {other}: mean LAS", published, las[one], las[other])
         for (one, other), published in _DIFFERENCES.items()
@@ -140,31 +142,28 @@ def _run(trial: Trial) -> Findings:
             Figure(f"{condition}: mean UAS", None, tuple(map(mean, uas[condition]))),
             Figure(f"{condition}: accuracy of masked pieces, %", None, accuracy),
         ]
-    found = {
+    differences = {
         f"{one} less {other}": over_languages(las[one], las[other]) for one, other in _DIFFERENCES
     }
-    first = found["published less none"]
+    first = differences["published less none"]
     return Findings(
         figures,
         holds=first.difference > 0 and first.bootstrap < 0.05,
-        notes=tuple(note(f"LAS, {name}", one) for name, one in found.items()),
+        notes=tuple(note(f"LAS, {name}", one) for name, one in differences.items()),
     )
 
 
-ROWS.add(
-    "udprlm",
-    Row(
-        name="udprlm",
-        claim="Pre-training on trees, which USI brings into the states, helps a parser over the "
-        "frozen encoder",
-        source="UD-PrLM, Table 3: the frozen UD-BERT is 1.14 LAS better than mBERT",
-        convention="LAS of dev with punctuation and whole relations, gold words, mean over "
-        "languages; all encoders are as deep and trained for as many steps",
-        rule="the LAS of `published` less that of `none`, paired over ten treebanks, is above 0 "
-        "with p < .05 (bootstrap over treebanks); the corrected USI is reported beside it",
-        data=tuple(TREEBANKS.values()),
-        run=_run,
-        reductions=_REDUCTIONS,
-        seeds={"small": 1, "full": 5},
-    ),
+ROW: Final = Row(
+    name="udprlm",
+    claim="Pre-training on trees, which USI brings into the states, helps a parser over the "
+    "frozen encoder",
+    source="UD-PrLM, Table 3: the frozen UD-BERT is 1.14 LAS better than mBERT",
+    convention="LAS of dev with punctuation and whole relations, gold words, mean over "
+    "languages; all encoders are as deep and trained for as many steps",
+    rule="the LAS of `published` less that of `none`, paired over ten treebanks, is above 0 "
+    "with p < .05 (bootstrap over treebanks); the corrected USI is reported beside it",
+    data=tuple(TREEBANKS.values()),
+    run=_run,
+    reductions=_REDUCTIONS,
+    seeds={"small": 1, "full": 5},
 )

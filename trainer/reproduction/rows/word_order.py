@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Final
 
-from trainer.reproduction.row import ROWS, Figure, Findings, Row
+from trainer.reproduction.row import Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import PARSERS, SOURCE, TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
 from trainer.reproduction.trial import Trial
@@ -156,8 +156,7 @@ def _run_claims(trial: Trial) -> Findings:
     )
 
 
-ROWS.add(
-    "dependency-distances",
+ROWS: Final = (
     Row(
         name="dependency-distances",
         claim="Relative frequency of the signed distances between dependents and heads in English",
@@ -168,9 +167,6 @@ ROWS.add(
         data=(ENGLISH, TOKENIZER),
         run=_run_distances,
     ),
-)
-ROWS.add(
-    "word-order-distances",
     Row(
         name="word-order-distances",
         claim="Distance of a language's word order from English, over 52 types of dependency",
@@ -180,9 +176,6 @@ ROWS.add(
         data=(ENGLISH, TOKENIZER, *(OTHERS[lang] for lang in _WITH_TREEBANK)),
         run=_run_word_order,
     ),
-)
-ROWS.add(
-    "word-order-claims",
     Row(
         name="word-order-claims",
         claim="The further the word order of a language is from English, the more a parser of "

@@ -22,7 +22,8 @@ from trainer.nn.rows import AttentionRows
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
-from trainer.tasks import TASKS, Head
+from trainer.tasks import TASKS
+from trainer.tasks.base import Head
 
 
 class SyntaxModel(PreTrainedModel):

@@ -11,10 +11,10 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.transformer import GeneratingDecoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class Encoder(nn.Module):

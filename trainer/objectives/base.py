@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from syntax.errors import SpecError
-from syntax.registry import Registry
+from trainer.objectives.registry import OBJECTIVES
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MixedStates
-from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,26 +49,6 @@ class Objective(Protocol):
     def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
         """The loss, a scalar."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectiveEntry:
-    """An objective in the registry.
-
-    Attributes:
-        options: Its options; their ``name`` is the key.
-        module: The `Objective` as ``module:name``; it is imported when it is used, so that recipes
-            can be listed without torch.
-        switches: Where papers and their released code differ.
-    """
-
-    options: type[ObjectiveOptions]
-    module: str
-    switches: tuple[Switch, ...] = ()
-
-
-OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
-"""Every objective by its name."""
 
 
 def build_objectives(

@@ -18,10 +18,10 @@ from trainer.options.task import TaskOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 Arrays = Mapping[str, Any]
 """A batch as a stream gives it: NumPy arrays and lists by name."""

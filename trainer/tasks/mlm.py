@@ -34,9 +34,9 @@ from trainer.tasks.options import MlmOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 PIECES = "pieces"
 """What the logits predict."""

@@ -31,10 +31,10 @@ from trainer.tasks.graph_parser import (
 from trainer.tasks.options import StackParserOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 STEPS: Final = ("stack_tops", "stack_above", "stack_targets", "stack_relations")
 

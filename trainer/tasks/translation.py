@@ -37,10 +37,10 @@ from trainer.tasks.options import TEXT_IDS, TranslationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class Translation:

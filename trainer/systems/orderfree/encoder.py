@@ -30,9 +30,9 @@ from trainer.systems.orderfree.options import OrderFreeOptions
 from trainer.systems.orderfree.rnn import VariationalBiLstm
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 BUCKETS: Final = (10, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 90, 100, 140)
 """Widths to which the released code pads sentences, each wider than its sentences with ROOT."""

@@ -32,9 +32,9 @@ from trainer.options.checks import check_range
 from trainer.systems.pascal.options import PARENT_POSITIONS, PascalOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class PascalEncoder(Encoder):

@@ -21,9 +21,9 @@ from trainer.systems.plbart.options import PlbartOptions
 from trainer.systems.synclm.encoder import StockEncoder
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class PlbartEncoder(StockEncoder):

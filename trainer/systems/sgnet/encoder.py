@@ -28,9 +28,9 @@ from trainer.nn.stock import further_layer, new_encoder, run_encoder
 from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class DualAggregation(nn.Module):

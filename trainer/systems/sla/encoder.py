@@ -29,9 +29,9 @@ from trainer.nn.tokenizer import pieces_of
 from trainer.systems.sla.options import SlaOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class LocalGate(nn.Module):

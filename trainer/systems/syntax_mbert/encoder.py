@@ -26,9 +26,9 @@ from trainer.systems.syntax_mbert.loading import load_graph_encoder
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class SyntaxBertEncoder(Encoder):

@@ -23,9 +23,9 @@ from trainer.systems.udprlm.options import UdPrlmOptions
 from trainer.systems.udprlm.usi import SyntaxIntegration
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class UdPrlmEncoder(Encoder):

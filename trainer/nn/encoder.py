@@ -28,6 +28,7 @@ class Encoder(nn.Module):
         pretrained: A stock encoder to take instead of a new one.
 
     Attributes:
+        options: Of the model; a subclass annotates them with their own class.
         width: Of the last states.
         syntax_width: Of the syntax states; None where the encoder has none.
         stock: The stock encoder that training runs; None where training runs none.
@@ -36,11 +37,13 @@ class Encoder(nn.Module):
     gives: ClassVar[frozenset[str]] = frozenset()
     """What it gives on request: ``hidden_states``, ``attentions``, ``last_memory``."""
 
+    options: Any
     width: int
     syntax_width: int | None = None
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
         super().__init__()
+        self.options = config.model_options()
 
     @property
     def stock(self) -> PreTrainedModel | None:

@@ -14,7 +14,6 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -103,7 +102,7 @@ class Task(Protocol):
     extras: ClassVar[tuple[str, ...]]
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None: ...
+    def __init__(self, options: Any, labels: Mapping[str, LabelSpec]) -> None: ...
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
         """What the head learns from, by name, one row per sequence of the batch."""
@@ -127,13 +126,16 @@ class Head(nn.Module):
         width: Of the encoder's states.
 
     Attributes:
-        needs: What the encoder has to give beside its last states (`Encoder.gives`).
+        needs: Demands on the encoder beside its last states (`Encoder.gives`).
+        options: Of the task; a subclass annotates them with their own class.
     """
 
     needs: frozenset[str] = frozenset()
+    options: Any
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
         super().__init__()
+        self.options = config.task_options()
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Predictions, and the loss when the batch carries the targets of the task."""

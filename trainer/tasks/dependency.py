@@ -35,7 +35,6 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import Trees
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.neighbours import NeighbourHeads
@@ -72,8 +71,7 @@ class Dependency:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, DependencyOptions)
+    def __init__(self, options: DependencyOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
@@ -119,11 +117,11 @@ class DependencyHead(Head):
         width: Of the encoder's last states.
     """
 
+    options: DependencyOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options, stock = config.task_options(), config.encoder_config()
-        assert isinstance(options, DependencyOptions)
-        self.options = options
+        options, stock = self.options, config.encoder_config()
         if options.parser.states != "last":
             self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
         layers = config.state_count(options.parser.states)

@@ -22,7 +22,6 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.options import ExtractiveQaOptions
@@ -63,8 +62,7 @@ class ExtractiveQa:
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True}
     extras: ClassVar[tuple[str, ...]] = ("segment_ids", "example_index")
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, ExtractiveQaOptions)
+    def __init__(self, options: ExtractiveQaOptions, labels: Mapping[str, LabelSpec]) -> None:
         self.metric: str = options.metric
         self._options, self._label = options, labels[options.answers]
         if self._label.kind != "spans":
@@ -122,11 +120,10 @@ class ExtractiveQaHead(Head):
         width: Of the encoder's states.
     """
 
+    options: ExtractiveQaOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, ExtractiveQaOptions)
-        self.options = options
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.output = nn.Linear(width, 2)
 

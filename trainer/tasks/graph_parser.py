@@ -36,7 +36,6 @@ from trainer.nn.graph_parser import (
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.nn.words import WordStates
 from trainer.options.parser import ParserOptions, universal
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Head
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import GraphParserOptions, UniversalParserOptions
@@ -57,8 +56,7 @@ class UniversalParsing:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, UniversalParserOptions)
+    def __init__(self, options: UniversalParserOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
@@ -104,10 +102,11 @@ class UniversalParserHead(Head):
 
     own_initial_weights = True
 
+    options: UniversalParserOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, UniversalParserOptions)
+        options = self.options
         if not options.relations:
             raise SpecError(
                 "task.relations is empty, and no training trees have filled it; name the relations "
@@ -137,11 +136,11 @@ class UniversalParserHead(Head):
 class GraphParserHead(UniversalParserHead):
     """The graph decoder; arguments as of `UniversalParserHead`."""
 
+    options: GraphParserOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, GraphParserOptions)
-        self.options = options
+        options = self.options
         sizes = (options.arc, options.relation, len(options.relations), options.parser_dropout)
         self.parser = GraphParser(width, *sizes)
 

@@ -22,7 +22,6 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
@@ -61,8 +60,7 @@ class IntentSlots:
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, IntentSlotsOptions)
+    def __init__(self, options: IntentSlotsOptions, labels: Mapping[str, LabelSpec]) -> None:
         self.metric: str = options.metric
         self._intent = labels[options.intent]
         check_classes(self._intent, "intent classification")
@@ -102,11 +100,12 @@ class IntentSlotsHead(Head):
         width: Of the encoder's states.
     """
 
+    options: IntentSlotsOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, IntentSlotsOptions)
-        self.options, dropout = options, config.model_options().dropout
+        options = self.options
+        dropout = config.model_options().dropout
         self.intent = ClassifierOfFirst(width, len(config.classes[options.intent]), dropout)
         self.dropout = nn.Dropout(dropout)
         self.slots = nn.Linear(width, len(config.classes[options.slots]))

@@ -77,10 +77,11 @@ class MlmHead(Head):
         width: Of the encoder's states.
     """
 
+    options: MlmOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, MlmOptions)
+        options = self.options
         self.decoder = PieceDecoder(config, width, options.output_bias)
 
     def connect(self, encoder: Encoder) -> None:

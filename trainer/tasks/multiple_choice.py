@@ -22,7 +22,6 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
@@ -54,8 +53,7 @@ class MultipleChoice:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ("example_index", "choice_index")
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, MultipleChoiceOptions)
+    def __init__(self, options: MultipleChoiceOptions, labels: Mapping[str, LabelSpec]) -> None:
         self._label = labels[options.label]
         check_classes(self._label, "multiple choice")
         self._group = labels[options.group] if options.group else None
@@ -99,10 +97,11 @@ class MultipleChoiceHead(Head):
         width: Of the encoder's states.
     """
 
+    options: MultipleChoiceOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, MultipleChoiceOptions)
+        options = self.options
         self.label, self.choices = options.label, len(config.classes[options.label])
         self.score = ClassifierOfFirst(width, 1, config.model_options().dropout)
 

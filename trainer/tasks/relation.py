@@ -22,7 +22,6 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
@@ -54,8 +53,7 @@ class Relation:
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, RelationOptions)
+    def __init__(self, options: RelationOptions, labels: Mapping[str, LabelSpec]) -> None:
         self._options, self._label = options, labels[options.label]
         check_classes(self._label, "relation extraction")
         for name in options.given():
@@ -108,11 +106,11 @@ class RelationHead(Head):
         width: Of the encoder's states.
     """
 
+    options: RelationOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, RelationOptions)
-        self.options = options
+        options = self.options
         if options.classifier == "as_released":
             first, second = nn.Linear(3 * width, width), nn.Linear(width, width)
             self.hidden = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())

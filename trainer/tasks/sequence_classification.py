@@ -17,7 +17,6 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.classes import (
     NO_LABEL,
@@ -51,8 +50,9 @@ class SequenceClassification:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, SequenceClassificationOptions)
+    def __init__(
+        self, options: SequenceClassificationOptions, labels: Mapping[str, LabelSpec]
+    ) -> None:
         self.metric: str = options.metric
         self._label = labels[options.label]
         check_classes(self._label, "sequence classification")
@@ -88,10 +88,11 @@ class SequenceClassificationHead(Head):
         width: Of the encoder's states.
     """
 
+    options: SequenceClassificationOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, SequenceClassificationOptions)
+        options = self.options
         self.label, self.state, self.config = options.label, options.state, config
         classes, dropout = len(config.classes[self.label]), config.model_options().dropout
         self.classifier = ClassifierOfFirst(width, classes, dropout, pooler=options.pooler)

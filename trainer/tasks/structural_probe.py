@@ -26,7 +26,6 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.options import METRICS, StructuralProbeOptions
@@ -47,8 +46,7 @@ class StructuralProbe:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, StructuralProbeOptions)
+    def __init__(self, options: StructuralProbeOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.headline
         self._options = options
 
@@ -102,10 +100,11 @@ class StructuralProbeHead(Head):
         width: Of the encoder's states.
     """
 
+    options: StructuralProbeOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, StructuralProbeOptions)
+        options = self.options
         self.target = options.target
         self.probe: DistanceProbe | DepthProbe
         if options.target == "distance":

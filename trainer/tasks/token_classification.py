@@ -22,7 +22,6 @@ from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
 from trainer.options.tagger import LINEAR
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.losses import MeanLoss
 from trainer.tasks.options import TokenClassificationOptions
@@ -56,8 +55,9 @@ class TokenClassification:
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, TokenClassificationOptions)
+    def __init__(
+        self, options: TokenClassificationOptions, labels: Mapping[str, LabelSpec]
+    ) -> None:
         self.metric: str = options.metric
         self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
         self._read = _reader(options, self._tags.label)
@@ -123,10 +123,11 @@ class TokenClassificationHead(Head):
         width: Of the encoder's states.
     """
 
+    options: TokenClassificationOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, TokenClassificationOptions)
+        options = self.options
         self.label, dropout = options.label, config.model_options().dropout
         names, stock = config.classes[self.label], config.encoder_config()
         self.tagger, self.states = None, options.tagger.states

@@ -31,7 +31,6 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.generation import Search, generate
 from trainer.nn.target import TargetTokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Baseline, Head
 from trainer.tasks.options import TEXT_IDS, TranslationOptions
 
@@ -57,8 +56,7 @@ class Translation:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, TranslationOptions)
+    def __init__(self, options: TranslationOptions, labels: Mapping[str, LabelSpec]) -> None:
         label = labels[options.label]
         if label.kind != "string":
             raise SpecError(
@@ -92,11 +90,11 @@ class TranslationHead(Head):
         SpecError: The states are of another width than the stock encoder's.
     """
 
+    options: TranslationOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, TranslationOptions)
-        self.options = options
+        options = self.options
         self.decoder: GeneratingDecoder | None = None
         self._models: tuple[GeneratingDecoder, ...] = ()
         if config.model_options().has_decoder:

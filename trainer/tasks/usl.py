@@ -6,7 +6,7 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words, ``C`` labels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -25,7 +25,6 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.parser_targets import column_ids, learned_rows
 from trainer.nn.piece_parser import RESERVED, PieceScores, piece_loss
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays, Head
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import UslOptions
@@ -51,8 +50,7 @@ class Usl:
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, UslOptions)
+    def __init__(self, options: UslOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
@@ -135,11 +133,10 @@ class UslHead(Head):
 
     needs = frozenset({"tree_scores"})
 
+    options: UslOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, UslOptions)
-        self.options = options
         self._of_model: list[int] = []
 
     def connect(self, encoder: Encoder) -> None:
@@ -274,6 +271,8 @@ class UslScorer(DependencyScorer):
 
     def scores(self) -> UslScores:
         """The scores of everything taken."""
-        found = super().scores()
-        values = {name: getattr(found, name) for name in AttachmentScores.__dataclass_fields__}
-        return UslScores(**values, reserved_words=self._reserved, repaired_sentences=self._repaired)
+        return UslScores(
+            **asdict(super().scores()),
+            reserved_words=self._reserved,
+            repaired_sentences=self._repaired,
+        )

@@ -102,11 +102,12 @@ class GateEncoder(Encoder):
         pretrained: Not read: the store holds the states of the frozen encoder.
     """
 
+    options: GateOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, GateOptions)
-        self.options, self.width = options, options.heads * options.head_size
+        options = self.options
+        self.width = options.heads * options.head_size
         self.input = WordInput(config)
         self.layers = nn.ModuleList(
             DistanceLayer(

@@ -58,11 +58,11 @@ class OrderFreeEncoder(Encoder):
         pretrained: Not read: the store holds the states of a frozen encoder.
     """
 
+    options: OrderFreeOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, OrderFreeOptions)
-        self.options = options
+        options = self.options
         self.upos = TagEmbedding(len(UPOS) + EXTRA_TAGS, options.upos_width)
         width = options.upos_width
         if options.words == "vectors":

@@ -51,11 +51,12 @@ class PascalEncoder(Encoder):
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: PascalOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, PascalOptions)
-        self.options, self.width = options, int(stock.hidden_size)
+        options, stock = self.options, config.encoder_config()
+        self.width = int(stock.hidden_size)
         self.heads, self.layers = int(stock.num_attention_heads), int(stock.num_hidden_layers)
         check_range("model.syntax_heads", options.syntax_heads, 1, self.heads)
         self.scaled_layers = frozenset(

@@ -34,11 +34,11 @@ class PlbartEncoder(StockEncoder):
         pretrained: A pretrained encoder to take instead of a new one.
     """
 
+    options: PlbartOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, PlbartOptions)
-        self.options = options
+        options = self.options
         self.decoder: GeneratingBart = bart_decoder(self.encoder.config)
         self.decoder.tie(cast(nn.Embedding, self.encoder.get_input_embeddings()))
         if options.states == "decoder":

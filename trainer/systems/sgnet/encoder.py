@@ -81,10 +81,11 @@ class SgNetEncoder(Encoder):
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SgNetOptions | SgNetTransformerOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SgNetOptions | SgNetTransformerOptions)
+        options = self.options
         self.mask = options.mask_name
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.width = int(self.encoder.config.hidden_size)

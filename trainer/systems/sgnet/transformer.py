@@ -33,10 +33,11 @@ class SgNetTransformerEncoder(SgNetEncoder):
         pretrained: An encoder to take instead of a new one.
     """
 
+    options: SgNetTransformerOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SgNetTransformerOptions)
+        options = self.options
         self.multiplies = options.masking == "multiply"
 
     def check_attention(self) -> None:

@@ -71,10 +71,11 @@ class SlaEncoder(Encoder):
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SlaOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, SlaOptions)
+        options, stock = self.options, config.encoder_config()
         self.width = int(stock.hidden_size)
         self.mask = options.mask
         self.punctuation_V: Tensor | None

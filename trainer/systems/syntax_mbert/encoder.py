@@ -46,15 +46,16 @@ class SyntaxBertEncoder(Encoder):
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SyntaxBertOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, SyntaxBertOptions)
+        options, stock = self.options, config.encoder_config()
         check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
         layers = chosen_layers(
             "model.syntax_layers", options.syntax_layers, stock.num_hidden_layers
         )
-        self.width, self.options = int(stock.hidden_size), options
+        self.width = int(stock.hidden_size)
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
         if options.use_syntax:

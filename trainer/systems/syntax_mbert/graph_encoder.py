@@ -32,10 +32,11 @@ class SyntaxGatEncoder(Encoder):
         pretrained: A pretrained encoder to take the embeddings of instead of a new one.
     """
 
+    options: SyntaxGatOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SyntaxGatOptions)
+        options = self.options
         stock = pretrained if pretrained is not None else new_encoder(config)
         self.embeddings = cast(nn.Embedding, stock.get_input_embeddings()).requires_grad_(False)
         self.gat = graph_encoder(options, stock)

@@ -43,10 +43,11 @@ class UdPrlmEncoder(Encoder):
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: UdPrlmOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, UdPrlmOptions)
+        options = self.options
         self.labels = options.labels if options.use_syntax else ()
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.width = int(self.encoder.config.hidden_size)

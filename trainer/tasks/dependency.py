@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from syntax.batches import IGNORE
 from syntax.batches.words import WordLayout
@@ -32,6 +31,7 @@ from trainer.metrics.dependency import (
     attachment_shares,
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
+from trainer.nn.biaffine import mean_loss
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import Trees
@@ -144,7 +144,7 @@ class DependencyHead(Head):
         loss = parser_loss(self.parser, states_BWD, arcs_BWH, heads_BW, relations_BW, real_BW)
         tags_BWT = None if self.tagger is None else self.tagger(self.dropout(states_BWD)).float()
         if tags_BWT is not None:
-            loss = loss + _mean_loss(tags_BWT, upos_BW)
+            loss = loss + mean_loss(tags_BWT, upos_BW)
         found = {} if self.training else self._decoded(states_BWD, arcs_BWH, words.sentences)
         if tags_BWT is not None and not self.training:
             found["upos"] = 1 + tags_BWT[..., 1:].argmax(-1)
@@ -171,14 +171,6 @@ class DependencyHead(Head):
         known, at_root = are_root(self.options.parser.relations), (heads_BW == 0).cpu().numpy()
         best = best_relations(scores_BWR.float().cpu().numpy(), at_root, known)
         return torch.from_numpy(best).to(heads_BW.device)
-
-
-def _mean_loss(scores_BWC: Tensor, gold_BW: Tensor) -> Tensor:
-    """Mean cross-entropy of the words that have a class; 0 without any."""
-    total = F.cross_entropy(
-        scores_BWC.flatten(0, 1), gold_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
-    return total / (gold_BW != IGNORE).sum().clamp(min=1)
 
 
 class _Text(NamedTuple):

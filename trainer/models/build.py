@@ -24,12 +24,7 @@ from trainer.tasks.base import Head
 
 
 def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
-    """A new model for a recipe; its weights depend on torch's seed.
-
-    Raises:
-        SpecError: The model cannot compute activations again, and is to; or a stream has nothing
-            to learn.
-    """
+    """A new model for a recipe; its weights depend on torch's seed."""
     options = recipe.model
     data = [recipe.of_stream(name).data for name in recipe.stream_names]
     for one in data:
@@ -94,9 +89,6 @@ def recompute_activations(model: SyntaxModel) -> None:
     """Let the layers of the stock encoder compute their activations again for the gradients.
 
     That takes less memory and more time (gradient checkpointing).
-
-    Raises:
-        SpecError: The model has no such layers.
     """
     if not model.supports_gradient_checkpointing:
         raise SpecError(

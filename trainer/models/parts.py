@@ -45,10 +45,6 @@ def take_parts(encoder: Encoder, options: ModelOptions) -> None:
 
     Parts of another system, or of a model that is trained without its trees, are left behind, and a
     warning is logged.
-
-    Raises:
-        SpecError: They were trained with other options, or are of another size.
-        ModelLoadError: The file cannot be read.
     """
     path = Path(options.encoder) / PARTS
     if options.weights != "pretrained" or not path.is_file():

@@ -227,11 +227,7 @@ def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> 
 
 
 def check_reads_syntax(implementation: str | None) -> None:
-    """Refuse an attention implementation that would drop the keyword ``syntax`` in silence.
-
-    Raises:
-        SpecError: The implementation is not one of ours.
-    """
+    """Refuse an attention implementation that would drop the keyword ``syntax`` in silence."""
     if implementation not in (SDPA, EAGER):
         raise SpecError(
             f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "

@@ -68,8 +68,4 @@ class Encoder(nn.Module):
         """Become what the encoder is at a step of the run (0-based), such as with less dropout."""
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Finish a new model, which is not loaded from a folder: called once, before training.
-
-        Raises:
-            SpecError: The stock encoder or the options do not fit the system.
-        """
+        """Finish a new model, which is not loaded from a folder: called once, before training."""

@@ -74,9 +74,6 @@ def load_encoder(
         dtype: Of the weights. Weights that are to be trained are float32, whatever the files
             hold: mixed precision keeps a copy of them, and heads are float32. ``auto`` leaves them
             as they are.
-
-    Raises:
-        ModelLoadError: It has no weights, or cannot be had.
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
@@ -88,12 +85,7 @@ def load_encoder(
 
 
 def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
-    """The linear map of a pretrained encoder's own pooler, which goes before a tanh.
-
-    Raises:
-        SpecError: The encoder has none, or its files have no weights for it.
-        ModelLoadError: As `load_encoder`.
-    """
+    """The linear map of a pretrained encoder's own pooler, which goes before a tanh."""
     try:
         encoder, info = AutoModel.from_pretrained(
             name, dtype=torch.float32, output_loading_info=True, **_from_hub()
@@ -133,10 +125,6 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     Args:
         options: Name the encoder, or say how a new one is built.
         special: Of the data's tokenizer.
-
-    Raises:
-        ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
-        SpecError: The model is no encoder alone, or a bundled one was asked for weights.
     """
     if (content := options.new_encoder()) is not None:
         sizes = {"vocab_size": special.vocab_size, "pad_token_id": special.pad_id}
@@ -202,9 +190,6 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
         name: Of the option.
         layers: Its value, 0-based.
         count: How many layers the encoder has.
-
-    Raises:
-        SpecError: The encoder has no such layer.
     """
     if layers is None:
         return list(range(count))
@@ -214,11 +199,7 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
-    """The layers of an encoder, from the first to the last.
-
-    Raises:
-        SpecError: They are not built as BERT's are.
-    """
+    """The layers of an encoder, from the first to the last."""
     layers = getattr(getattr(encoder, "encoder", None), "layer", None)
     if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
         raise _other_layers(encoder)
@@ -229,9 +210,6 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
     """A new layer of the encoder's own kind, to go on top of it.
 
     Like its own it is called with states, *shape* (B, L, D), and an attention mask.
-
-    Raises:
-        SpecError: Its layers are built neither as BERT's are nor as the Transformer's.
     """
     if isinstance(encoder, transformer.TransformerEncoder):
         return encoder.further_layer()
@@ -259,12 +237,7 @@ def positions_of(encoder: PreTrainedModel) -> int | None:
 
 
 def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
-    """Refuse an encoder that cannot read the data.
-
-    Raises:
-        SpecError: Its vocabulary is smaller than the tokenizer's, or its positions are fewer than
-            ``max_length``.
-    """
+    """Refuse an encoder that cannot read the data."""
     if special.vocab_size > encoder.vocab_size:
         raise SpecError(
             f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "

@@ -54,11 +54,7 @@ class Objective(Protocol):
 def build_objectives(
     options: Iterable[ObjectiveOptions], config: SyntaxConfig, encoder: Encoder
 ) -> Iterator[Objective]:
-    """The active objectives.
-
-    Raises:
-        SpecError: An objective needs what the encoder does not give.
-    """
+    """The active objectives."""
     use_syntax = config.model_options().use_syntax
     for one in options:
         if not one.is_active(use_syntax):
@@ -100,11 +96,7 @@ def needed_for(states: States) -> frozenset[str]:
 
 
 def width_of(encoder: Encoder, states: States) -> int:
-    """Numbers of a state.
-
-    Raises:
-        SpecError: The encoder has no such states.
-    """
+    """Numbers of a state."""
     if states == "syntax":
         if encoder.syntax_width is None:
             raise SpecError(

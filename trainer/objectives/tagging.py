@@ -29,9 +29,6 @@ class WordTagging(nn.Module):
         options: Which states, and the names of the tags.
         config: Says how many layers the encoder has.
         encoder: Says how wide the states are.
-
-    Raises:
-        SpecError: No names of tags are known.
     """
 
     def __init__(self, options: XposTaggingOptions, config: SyntaxConfig, encoder: Encoder) -> None:

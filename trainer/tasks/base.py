@@ -88,9 +88,6 @@ class Task(Protocol):
     Args:
         options: Of the task's own class.
         labels: The label columns by name, in the order of ``options.columns()``.
-
-    Raises:
-        SpecError: A label column is not of the kind that the task needs.
     """
 
     metric: str

@@ -29,11 +29,7 @@ NO_LABEL: Final = -1
 
 
 def check_classes(label: LabelSpec, task: str) -> None:
-    """Refuse a label column that is not one of classes.
-
-    Raises:
-        SpecError: It is a number or free text, or has fewer than two classes.
-    """
+    """Refuse a label column that is not one of classes."""
     if label.kind != "class" or len(label.names) < 2:
         raise SpecError(
             f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
@@ -101,11 +97,7 @@ class ClassifierOfFirst(nn.Module):
         return logits_BC
 
     def load_pooler(self, dense: nn.Linear) -> None:
-        """Take the weights of a pretrained pooler.
-
-        Raises:
-            SpecError: It is of another width.
-        """
+        """Take the weights of a pretrained pooler."""
         if dense.weight.shape != self.dense.weight.shape:
             raise SpecError(
                 f"the pretrained pooler reads states of {dense.in_features} numbers, and the "

@@ -38,12 +38,7 @@ _BATCH: Final = 256
 
 
 class Clm:
-    """Causal language modelling; the stream gives the targets.
-
-    Args:
-        options: It has none of its own.
-        labels: None.
-    """
+    """Causal language modelling; the stream gives the targets."""
 
     metric = "accuracy"
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -72,23 +67,14 @@ class Clm:
 
 
 class ClmHead(Head):
-    """The product of states and word embeddings (tied weights, as in GPT-2).
-
-    Args:
-        config: Not read.
-        width: Of the encoder's states.
-    """
+    """The product of states and word embeddings (tied weights, as in GPT-2)."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         self._encoder: tuple[Encoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Tie the decoder to the encoder's word embeddings.
-
-        Raises:
-            SpecError: The encoder reads what comes after a piece too, or no pieces.
-        """
+        """Tie the decoder to the encoder's word embeddings."""
         if encoder.stock is None or not is_causal(encoder.stock):
             raise SpecError(
                 "clm.v1 predicts each piece from those before it, and this encoder reads those "

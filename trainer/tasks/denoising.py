@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 
 
 class Denoising:
-    """Texts to be written again; the stream gives them.
-
-    Args:
-        options: What is covered.
-        labels: None.
-    """
+    """Texts to be written again; the stream gives them."""
 
     metric = "accuracy"
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -67,23 +62,14 @@ class Denoising:
 
 
 class DenoisingHead(Head):
-    """The decoder of the model, and its cross-entropy.
-
-    Args:
-        config: Not read.
-        width: Of the encoder's states.
-    """
+    """The decoder of the model, and its cross-entropy."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         self._models: tuple[GeneratingDecoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Take the decoder of the model.
-
-        Raises:
-            SpecError: It has none.
-        """
+        """Take the decoder of the model."""
         if encoder.own_decoder is None:
             raise SpecError(
                 "denoising.v1 trains a decoder together with its encoder, and this model has none; "
@@ -95,9 +81,6 @@ class DenoisingHead(Head):
         """Logits of the pieces of the texts, *shape* (M, V), and the mean cross-entropy.
 
         The decoder begins with the last token that the encoder reads, that of the language.
-
-        Raises:
-            SpecError: The batch was streamed without noise.
         """
         written_BT, targets_M = batch.extra(WRITTEN), batch.extra(TARGETS)
         start_B1 = batch.input_ids_BL.gather(1, batch.lengths_B[:, None].long() - 1)

@@ -46,11 +46,7 @@ if TYPE_CHECKING:
 
 
 def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
-    """Refuse to score by gold trees where there are none.
-
-    Raises:
-        SpecError: There are none.
-    """
+    """Refuse to score by gold trees where there are none."""
     from featurestore import ParsedDataset
 
     if trees == "gold" and isinstance(data, ParsedDataset) and not data.has_gold:
@@ -61,12 +57,7 @@ def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
 
 
 class Dependency:
-    """Heads and relations of words.
-
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
+    """Heads and relations of words."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -80,11 +71,7 @@ class Dependency:
         return parser_targets(self._options.parser, arrays, self._options.trees)
 
     def scorer(self, data: FeatureDataset | None) -> DependencyScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return DependencyScorer(options.parser.relations, options.trees, options.metric)
@@ -110,12 +97,7 @@ class Dependency:
 
 
 class DependencyHead(Head):
-    """The parser, and a linear map to universal tags where they are asked for.
-
-    Args:
-        config: Options of the task, with the relations.
-        width: Of the encoder's last states.
-    """
+    """The parser, and a linear map to universal tags where they are asked for."""
 
     options: DependencyOptions
 

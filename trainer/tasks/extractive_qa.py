@@ -49,15 +49,7 @@ NOT_HERE: Final = -100
 
 
 class ExtractiveQa:
-    """A span of the passage for each question.
-
-    Args:
-        options: The label column, and how spans are normalised and scored.
-        labels: That column.
-
-    Raises:
-        SpecError: The label is not of kind ``spans``.
-    """
+    """A span of the passage for each question."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True}
     extras: ClassVar[tuple[str, ...]] = ("segment_ids", "example_index")
@@ -114,10 +106,6 @@ class ExtractiveQaHead(Head):
     The loss of a question is the sum, not the mean, of those of start and end, as SG-Net's release
     has it; of a batch, the mean over its sequences, or over its passages where a softmax runs
     over all sequences of a passage (Clark and Gardner 2018, "shared normalization").
-
-    Args:
-        config: Dropout and the options of the task.
-        width: Of the encoder's states.
     """
 
     options: ExtractiveQaOptions
@@ -182,9 +170,6 @@ class QaScorer:
         options: Of the task.
         label: The label column.
         data: Where the passages are read from, at the end.
-
-    Raises:
-        SpecError: Its languages share the id of a question.
     """
 
     def __init__(
@@ -226,9 +211,6 @@ class QaScorer:
             verdicts: By example, the logit of no answer minus that of one.
             own: Weight of the null score minus the score of the best answer.
             other: Weight of the verdict.
-
-        Raises:
-            SpecError: A question has no verdict.
         """
         missing = [name for name in self._questions if name not in verdicts]
         if missing:

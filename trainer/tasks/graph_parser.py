@@ -46,12 +46,7 @@ if TYPE_CHECKING:
 
 
 class UniversalParsing:
-    """Heads and relations of words.
-
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
+    """Heads and relations of words."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -76,11 +71,7 @@ class UniversalParsing:
         return found
 
     def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         check_gold(data, self._options.trees)
         return UniversalScorer(self._options)
 
@@ -90,15 +81,7 @@ class UniversalParsing:
 
 
 class UniversalParserHead(Head):
-    """The base of decoders over the states of words, and of ROOT.
-
-    Args:
-        config: Options of the task, with the relations.
-        width: Of the encoder's last states.
-
-    Raises:
-        SpecError: There are no relations.
-    """
+    """The base of decoders over the states of words, and of ROOT."""
 
     own_initial_weights = True
 

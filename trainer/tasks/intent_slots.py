@@ -47,15 +47,7 @@ if TYPE_CHECKING:
 
 
 class IntentSlots:
-    """One class for an utterance, and one for each of its tokens.
-
-    Args:
-        options: The two label columns, and the headline metric.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A label is of another kind.
-    """
+    """One class for an utterance, and one for each of its tokens."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
     extras: ClassVar[tuple[str, ...]] = ()
@@ -93,12 +85,7 @@ class IntentSlots:
 
 
 class IntentSlotsHead(Head):
-    """The classifier of [CLS] beside a linear map at every position (Ahmad et al. 2021, section 4).
-
-    Args:
-        config: Dropout, the two label columns and their classes.
-        width: Of the encoder's states.
-    """
+    """A classifier of [CLS] and a linear map at every position (Ahmad et al. 2021, section 4)."""
 
     options: IntentSlotsOptions
 

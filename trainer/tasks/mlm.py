@@ -43,12 +43,7 @@ PIECES = "pieces"
 
 
 class Mlm:
-    """Masked language modelling; the stream gives the targets.
-
-    Args:
-        options: What is masked.
-        labels: None.
-    """
+    """Masked language modelling; the stream gives the targets."""
 
     metric = "accuracy"
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -70,12 +65,7 @@ class Mlm:
 
 
 class MlmHead(Head):
-    """The decoder (`trainer.nn.decoder.PieceDecoder`), at the predicted pieces alone.
-
-    Args:
-        config: Sizes of the stock encoder.
-        width: Of the encoder's states.
-    """
+    """The decoder (`trainer.nn.decoder.PieceDecoder`), at the predicted pieces alone."""
 
     options: MlmOptions
 

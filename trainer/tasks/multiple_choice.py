@@ -39,15 +39,7 @@ if TYPE_CHECKING:
 
 
 class MultipleChoice:
-    """Choice among the sequences of a template, one for each class of the label.
-
-    Args:
-        options: The label column, and the one that accuracy is also given by.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A label is a number or free text, or has fewer than two classes.
-    """
+    """Choice among the sequences of a template, one for each class of the label."""
 
     metric = "accuracy"
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -61,11 +53,7 @@ class MultipleChoice:
             check_classes(self._group, "accuracy by group")
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The right choice of each sequence's example. *Shape:* (B,), int64; -1 without one.
-
-        Raises:
-            SpecError: The template gives another number of sequences than there are classes.
-        """
+        """The right choice of each sequence's example. *Shape:* (B,), int64; -1 without one."""
         choices = len(self._label.names)
         found = int(arrays["choice_index"].max()) + 1 if "choice_index" in arrays else 1
         if found != choices:
@@ -90,12 +78,7 @@ class MultipleChoice:
 
 
 class MultipleChoiceHead(Head):
-    """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2).
-
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
-    """
+    """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2)."""
 
     options: MultipleChoiceOptions
 

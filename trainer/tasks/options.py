@@ -585,11 +585,7 @@ class TranslationOptions(TaskOptions):
         return (self.label,)
 
     def target(self) -> TargetTokenizer:
-        """The tokenizer of the text.
-
-        Raises:
-            SpecError: It is not the one that the run found.
-        """
+        """The tokenizer of the text."""
         from trainer.nn.target import target_tokenizer
 
         assert self.tokenizer is not None
@@ -699,11 +695,7 @@ class DenoisingOptions(TaskOptions):
         return replace(special, suffix=(*special.suffix, self.token))
 
     def samplers(self, special: SpecialTokens) -> tuple[SpanNoise, ...]:
-        """The noise.
-
-        Raises:
-            SpecError: The tokenizer has no mask token, or none that ends a text.
-        """
+        """The noise."""
         from trainer.denoising import SpanNoise
 
         if special.mask_id is None or len(special.suffix) < 2:

@@ -39,15 +39,7 @@ if TYPE_CHECKING:
 
 
 class Relation:
-    """The class of two mentions, one of which stands for none.
-
-    Args:
-        options: The label columns, and the class for none.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A column is of another kind; or there is no class for none.
-    """
+    """The class of two mentions, one of which stands for none."""
 
     metric = "f1"
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
@@ -100,10 +92,6 @@ class RelationHead(Head):
 
     Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
     has two hidden layers before it, and no dropout (`task.classifier=as_released`).
-
-    Args:
-        config: Dropout, label columns and their classes.
-        width: Of the encoder's states.
     """
 
     options: RelationOptions

@@ -36,16 +36,7 @@ if TYPE_CHECKING:
 
 
 class SequenceClassification:
-    """Single-label classification of whole examples.
-
-    Args:
-        options: The label column and the headline metric.
-        labels: That column, and that of the item.
-
-    Raises:
-        SpecError: The label is a number or free text, or has fewer than two classes; or items are
-            of another kind than ``string``.
-    """
+    """Single-label classification of whole examples."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -81,12 +72,7 @@ class SequenceClassification:
 
 
 class SequenceClassificationHead(Head):
-    """The classifier of one state, [CLS] or the last, and cross-entropy.
-
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
-    """
+    """The classifier of one state, [CLS] or the last, and cross-entropy."""
 
     options: SequenceClassificationOptions
 
@@ -110,11 +96,7 @@ class SequenceClassificationHead(Head):
         return HeadOutput({self.label: logits_BC}, loss)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Take the pretrained pooler of the recipe's encoder, where the options say so.
-
-        Raises:
-            SpecError: The model reads words, or the encoder has no pooler of its width.
-        """
+        """Take the pretrained pooler of the recipe's encoder, where the options say so."""
         model = recipe.model
         if not self.classifier.pooler:
             return

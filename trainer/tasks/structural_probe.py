@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 
 
 class StructuralProbe:
-    """A probe of distances or depths; it reads no labels.
-
-    Args:
-        options: Which probe, and the headline metric.
-        labels: None.
-    """
+    """A probe of distances or depths; it reads no labels."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -51,11 +46,7 @@ class StructuralProbe:
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """None: the trees are in every batch.
-
-        Raises:
-            SpecError: The batch has no such matrix.
-        """
+        """None: the trees are in every batch."""
         if self._options.target not in arrays:
             raise SpecError(
                 f"a probe of {self._options.target} was given batches without; probe a model that "
@@ -94,10 +85,6 @@ class StructuralProbeHead(Head):
     """The probe, and its L1 loss to the tree (equation 2; section 2.3 for depths).
 
     Squared norms are compared with distances themselves, as in the paper.
-
-    Args:
-        config: Which probe, and its rank.
-        width: Of the encoder's states.
     """
 
     options: StructuralProbeOptions

@@ -41,16 +41,7 @@ if TYPE_CHECKING:
 
 
 class TokenClassification:
-    """Tagging of the tokens of the first segment.
-
-    Args:
-        options: The label column, where the model predicts, and the headline metric.
-        labels: That column.
-
-    Raises:
-        SpecError: The label is not of kind ``tags``, has fewer than two names, or not the one that
-            scores are to be of; entities are to be scored, and its tags spell none.
-    """
+    """Tagging of the tokens of the first segment."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
     extras: ClassVar[tuple[str, ...]] = ()
@@ -117,10 +108,6 @@ class TokenClassificationHead(Head):
     """Dropout and one linear map at every position; the loss is that of the labelled ones.
 
     Or a `trainer.nn.tagger.TokenTagger`, where the options have parts of one.
-
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
     """
 
     options: TokenClassificationOptions

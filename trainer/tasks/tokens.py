@@ -34,9 +34,6 @@ class TokenTags:
         label: The column.
         pieces: Where the model predicts.
         word_labels: What a token's label becomes on its second word.
-
-    Raises:
-        SpecError: The column is of another kind, or has fewer than two names.
     """
 
     def __init__(

@@ -43,15 +43,7 @@ if TYPE_CHECKING:
 
 
 class Translation:
-    """Texts, and how translations of them are scored.
-
-    Args:
-        options: Column, tokenizer and metric.
-        labels: The column.
-
-    Raises:
-        SpecError: The column is of another kind than ``string``, or sacrebleu lacks ``task.bleu``.
-    """
+    """Texts, and how translations of them are scored."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -80,15 +72,7 @@ class Translation:
 
 
 class TranslationHead(Head):
-    """A decoder, its smoothed cross-entropy, and its search.
-
-    Args:
-        config: Tokenizer and sizes.
-        width: Of the encoder's states.
-
-    Raises:
-        SpecError: The states are of another width than the stock encoder's.
-    """
+    """A decoder, its smoothed cross-entropy, and its search."""
 
     options: TranslationOptions
 
@@ -130,12 +114,7 @@ class TranslationHead(Head):
         return self._models[0] if self._models else cast(GeneratingDecoder, self.decoder)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Check that what is to be one is of one tokenizer.
-
-        Raises:
-            SpecError: Source and target have different ones; or the options are of another decoder
-                than the model's own.
-        """
+        """Check that what is to be one is of one tokenizer."""
         source, options = profile.requirements.tokenizer, self.options
         others = (options.decoder_layers, options.output_mlp, options.tie) != (None, False, "all")
         if self.decoder is None and others:

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 class Trees:
-    """No labels: the model learns the trees themselves.
-
-    Args:
-        options: None but the name.
-        labels: None.
-    """
+    """No labels: the model learns the trees themselves."""
 
     metric = "structure"
     stream_options: ClassVar[Mapping[str, Any]] = {}
@@ -53,15 +48,7 @@ class Trees:
 
 
 class TreesHead(Head):
-    """Neither logits nor a loss: the weighted objectives are the loss.
-
-    Args:
-        config: Of a model that has objectives.
-        width: Of the encoder's states; not used.
-
-    Raises:
-        SpecError: The model has no objectives with a weight.
-    """
+    """Neither logits nor a loss: the weighted objectives are the loss."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)

@@ -40,12 +40,7 @@ SENTENCES: Final = "usl_sentences"
 
 
 class Usl:
-    """Heads and labels of pieces.
-
-    Args:
-        options: Labels, and which trees count.
-        labels: None.
-    """
+    """Heads and labels of pieces."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ()
@@ -66,11 +61,7 @@ class Usl:
         return {HEADS: heads_BL, LABELS: labels_BL, FIRST: first_BW, SENTENCES: sentences_BW}
 
     def scorer(self, data: FeatureDataset | None) -> UslScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return UslScorer(options.labels, options.trees, options.metric, HEADS)
@@ -124,12 +115,7 @@ def piece_targets(
 
 
 class UslHead(Head):
-    """The loss of the encoder's parser, and the trees of words that it gives; it has no weights.
-
-    Args:
-        config: Options of the task.
-        width: Not used.
-    """
+    """The loss of the encoder's parser, and the trees of words that it gives; it has no weights."""
 
     needs = frozenset({"tree_scores"})
 
@@ -140,11 +126,7 @@ class UslHead(Head):
         self._of_model: list[int] = []
 
     def connect(self, encoder: Encoder) -> None:
-        """Find the labels of the trees among those of the encoder's parser.
-
-        Raises:
-            SpecError: The encoder has no parser, or its parser does not know a label.
-        """
+        """Find the labels of the trees among those of the encoder's parser."""
         known = list(getattr(encoder, "labels", ()))
         if not known:
             raise SpecError(

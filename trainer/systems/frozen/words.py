@@ -88,9 +88,6 @@ def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
         The same names. ``offset_mapping`` covers whole words; ``parents`` are words;
         ``word_states`` is an array, float16 (B, W, D), 0 where no word is. What is said of
         sequences or examples stays as it is.
-
-    Raises:
-        SpecError: The stream did not say which pieces are the first of their words.
     """
     if "first_pieces" not in arrays:
         raise SpecError("the batch has no first_pieces; ask for them with `first_pieces=True`")

@@ -42,9 +42,6 @@ class WordInput(nn.Module):
 
     Args:
         config: Sizes, and the names of the tags and of the mentions' types.
-
-    Raises:
-        SpecError: Tags or types are to be read, and the task has none.
     """
 
     def __init__(self, config: SyntaxConfig) -> None:
@@ -95,12 +92,7 @@ class WordInput(nn.Module):
 
 
 class GateEncoder(Encoder):
-    """States of the words.
-
-    Args:
-        config: What to build.
-        pretrained: Not read: the store holds the states of the frozen encoder.
-    """
+    """States of the words."""
 
     options: GateOptions
 
@@ -172,11 +164,7 @@ def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList 
 
 
 def _relation_options(config: SyntaxConfig) -> RelationOptions | None:
-    """The options of the task, which has mentions and tags.
-
-    Raises:
-        SpecError: They are to be read, and the task has none.
-    """
+    """The options of the task, which has mentions and tags."""
     model, task = config.model_options(), config.task_options()
     assert isinstance(model, GateOptions)
     found = task if isinstance(task, RelationOptions) else None

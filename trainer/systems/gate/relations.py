@@ -64,9 +64,6 @@ def distance_weights(distance: Tensor, threshold: int, variant: Variant = "as_pu
         distance: uint8 or int32 distances, `trainer.batch.UNREACHABLE` without a path.
         threshold: The largest distance that is attended to.
         variant: Which diagonal.
-
-    Raises:
-        SpecError: As there.
     """
     most = UNREACHABLE[distance.dtype]
     if not 0 < threshold < most:

@@ -51,12 +51,7 @@ class TagEmbedding(nn.Embedding):
 
 
 class OrderFreeEncoder(Encoder):
-    """States of ROOT and of the words.
-
-    Args:
-        config: What to build.
-        pretrained: Not read: the store holds the states of a frozen encoder.
-    """
+    """States of ROOT and of the words."""
 
     options: OrderFreeOptions
 
@@ -82,11 +77,7 @@ class OrderFreeEncoder(Encoder):
         keep_torch_weights(self)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Refuse a task that reads the state of ROOT where ROOT is not read.
-
-        Raises:
-            SpecError: ``task.root`` is ``first``, and ``model.root_position`` is ``none``.
-        """
+        """Refuse a task that reads the state of ROOT where ROOT is not read."""
         if self.options.root_position == "none" and getattr(recipe.task, "root", "") == "first":
             raise SpecError(
                 "model.root_position=none reads no ROOT, and task.root=first takes its state; set "

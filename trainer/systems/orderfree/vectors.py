@@ -48,9 +48,6 @@ class VectoredDataset(ParsedDataset):
         pattern: Path of the file; ``{lang}`` in it stands for an example's language.
         width: Numbers of a vector.
         missing: What a word without a vector in its own language has.
-
-    Raises:
-        SpecError: A file cannot be read, or has vectors of another width.
     """
 
     def __init__(
@@ -185,9 +182,6 @@ def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
             number of words and of numbers, which may be missing.
         words: As `as_looked_up` gives them.
         width: How many numbers there must be.
-
-    Raises:
-        SpecError: The file cannot be read, or a line has another number of numbers.
     """
     wanted = {name: None for word in words for name in (word, word.lower())}
     found: dict[str, NDArray[np.float16]] = {}

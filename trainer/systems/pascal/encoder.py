@@ -38,16 +38,7 @@ if TYPE_CHECKING:
 
 
 class PascalEncoder(Encoder):
-    """States of the pieces, with parent-scaled heads in chosen layers.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; its attention must read
-            syntax (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder has fewer heads or layers than the options name.
-    """
+    """States of the pieces, with parent-scaled heads in chosen layers."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 
 class PlbartEncoder(StockEncoder):
-    """The states of the encoder; or, to classify, those of the decoder over the same pieces.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
-    """
+    """The states of the encoder; or, to classify, those of the decoder over the same pieces."""
 
     options: PlbartOptions
 
@@ -73,11 +68,7 @@ class PlbartEncoder(StockEncoder):
                 module.dropout = dropout  # type: ignore[assignment]
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Take the weights of the run to start from.
-
-        Raises:
-            SpecError: The run has another tokenizer, or its weights do not fit.
-        """
+        """Take the weights of the run to start from."""
         start = recipe.model.starts_from
         if start is None:
             return

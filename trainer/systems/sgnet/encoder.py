@@ -73,10 +73,6 @@ class SgNetEncoder(Encoder):
     """A stock encoder, a syntax-guided layer, and the mix of both.
 
     Without syntax it is the stock encoder alone, the paper's baseline.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})

@@ -57,17 +57,7 @@ class LocalGate(nn.Module):
 
 
 class SlaEncoder(Encoder):
-    """States of the pieces, with local attention in chosen layers.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; its attention must read
-            syntax (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder's attention would ignore syntax, or has fewer layers than the
-            options name.
-    """
+    """States of the pieces, with local attention in chosen layers."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 

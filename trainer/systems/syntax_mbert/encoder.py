@@ -32,17 +32,7 @@ if TYPE_CHECKING:
 
 
 class SyntaxBertEncoder(Encoder):
-    """States of the pieces, with syntax in the attention.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; it must read syntax
-            (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder's attention would ignore syntax, or has fewer heads or layers than
-            the options name.
-    """
+    """States of the pieces, with syntax in the attention."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 

@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 
 class SyntaxGatEncoder(Encoder):
-    """Word embeddings of a stock encoder, which stay as they are, and the graph encoder.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take the embeddings of instead of a new one.
-    """
+    """Word embeddings of a stock encoder, which stay as they are, and the graph encoder."""
 
     options: SyntaxGatOptions
 

@@ -41,11 +41,6 @@ def load_graph_encoder(
         words: The word embeddings that it reads.
         options: Of the model that the graph encoder is part of.
         requirements: Of that model.
-
-    Raises:
-        ModelLoadError: The folder holds no model.
-        SpecError: The model there has another graph encoder, or its graph encoder read other trees,
-            pieces or embeddings.
     """
     folder = Path(options.gat_from or "")
     if not folder.is_dir():

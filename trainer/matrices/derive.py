@@ -30,7 +30,7 @@ NODES: Final = (
     "node_upos",
     "node_marks",
 )
-"""What a stream tells of nodes; the last of marked examples only."""
+"""Arrays of nodes in a stream; the last of marked examples only."""
 
 
 def node_arrays(arrays: Mapping[str, Any]) -> list[str]:

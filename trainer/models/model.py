@@ -72,7 +72,7 @@ class SyntaxModel(PreTrainedModel):
 
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
-        """Whether the layers of the stock encoder can compute their activations again."""
+        """True where the layers of the stock encoder can compute their activations again."""
         stock = self.encoder.stock if "encoder" in self._modules else None
         return stock is not None and bool(stock.supports_gradient_checkpointing)
 

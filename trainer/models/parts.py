@@ -1,4 +1,4 @@
-"""What a system adds to its stock encoder, such as gates or a graph encoder, in a file of its own.
+"""A system's own parts beside its stock encoder, such as gates, in a file of their own.
 
 An exported encoder is a stock one, and such a file lies beside its weights: transformers loads the
 one alone, and a model of the same system takes both.

@@ -1,4 +1,4 @@
-"""What is between an encoder and a head that reads words: LSTMs, or layers of a transformer.
+"""Layers between an encoder and a head that reads words: LSTMs or a transformer.
 
 Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width, ``H`` hidden width of one direction.
 """

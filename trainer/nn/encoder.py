@@ -1,4 +1,4 @@
-"""What an encoder is: a torch module from a batch to states."""
+"""An encoder: a torch module from a batch to states."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Encoder(nn.Module):
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
-    """What it gives on request: ``hidden_states``, ``attentions``, ``last_memory``."""
+    """Outputs on request: ``hidden_states``, ``attentions``, ``last_memory``."""
 
     options: Any
     width: int
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
 
     @property
     def stock(self) -> PreTrainedModel | None:
-        """See the class."""
+        """The stock encoder that training runs; None where it runs none."""
         return None
 
     @property

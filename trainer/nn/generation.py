@@ -23,7 +23,7 @@ from trainer.nn.transformer import GeneratingDecoder
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How translations are sought.
+    """The search for translations.
 
     Attributes:
         start: Id before the first piece.

@@ -160,7 +160,7 @@ class BiaffineParser(nn.Module):
         return (arcs_BWH.log_softmax(-1) + relations_BRWH.amax(1)).exp()
 
     def _related(self, states_BWD: Tensor) -> tuple[Tensor, Tensor]:
-        """What scores relations of: the words as dependents, and ROOT and the words as heads."""
+        """The words as dependents, and ROOT and the words as heads of relations."""
         dependents, heads = self.as_relation
         return dependents(states_BWD), heads(self._with_root(states_BWD))
 

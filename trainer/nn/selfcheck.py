@@ -1,4 +1,4 @@
-"""Whether an encoder's attention does what syntax tells it, tried on a few pieces before a run.
+"""A trial of an encoder's attention before a run: it does what syntax tells it.
 
 An encoder that drops a keyword, or reads a mask in another way, trains without an error and learns
 nothing of trees. No list of families can say which do so: transformers rewrites them.

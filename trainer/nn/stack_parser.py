@@ -19,8 +19,8 @@ from trainer.nn.graph_parser import HIDDEN, SYMBOLS
 from trainer.nn.recurrent import in_full_precision
 
 Search: TypeAlias = Literal["arcs", "joint"]
-"""What a beam ranks the moves of a step by, to the score of their hypotheses: the arc alone, where
-the best relation of those that are kept counts from then on, as in the release; or arc and relation
+"""The score of a beam's moves, which joins that of their hypotheses: of the arc alone, where the
+best relation of those that are kept counts from then on, as in the release; or of arc and relation
 together, where a node that points to itself has none."""
 
 

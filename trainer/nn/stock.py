@@ -44,7 +44,7 @@ ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
 """Our implementations, by transformers' name of what they extend."""
 
 _YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
-"""What the service too takes for yes in a variable, in any case."""
+"""Values of a variable that mean yes, in any case, as in the service."""
 
 
 def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
@@ -102,13 +102,13 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
 
 
 def _from_hub() -> dict[str, Any]:
-    """Whether transformers may ask the hub: for the model, and (where PEFT is there) an adapter."""
+    """Leave to ask the hub for the model and, where PEFT is there, for an adapter."""
     offline = {"local_files_only": is_offline()}
     return {**offline, "adapter_kwargs": offline}
 
 
 def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
-    """What the family of an encoder takes of our wishes: no pooler, and our attention."""
+    """Arguments that the family of an encoder takes: no pooler, and our attention."""
     found: Any = MODEL_MAPPING[type(config)]
     family = found[0] if isinstance(found, tuple) else found
     wishes: dict[str, Any] = {}
@@ -151,7 +151,7 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
 
 
 def is_offline() -> bool:
-    """Whether ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
+    """True where ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
     return os.environ.get("PARSEBANK_OFFLINE", "").lower() in _YES
 
 
@@ -221,7 +221,7 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
 
 
 def is_causal(encoder: PreTrainedModel) -> bool:
-    """Whether a position sees only itself and those before it, as in GPT-2."""
+    """True of an encoder whose positions see only themselves and those before, as GPT-2."""
     return any(getattr(module, "is_causal", False) for module in encoder.modules())
 
 

@@ -105,7 +105,7 @@ def _stored(name: str) -> str:
 
 
 def _at_pieces(found_BTC: Tensor, places_BT: Tensor, positions: int) -> Tensor:
-    """What is said of tokens, at the position of their first pieces. *Shape:* (B, L, C)."""
+    """Scores of tokens, at the positions of their first pieces. *Shape:* (B, L, C)."""
     B, _, C = found_BTC.shape
     laid_BLC = found_BTC.new_zeros(B, positions + 1, C)
     # What is behind the last position takes up the padding.

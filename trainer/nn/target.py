@@ -79,7 +79,7 @@ class TargetTokenizer:
         return ids_BT
 
     def lengths(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
-        """How many ids `encode` gives each text. *Shape:* (B,)."""
+        """Number of ids that `encode` gives each text. *Shape:* (B,)."""
         return np.array([len(ids) for ids in self._pieces(texts, longest)], np.int64)
 
     def decode(self, ids_BT: NDArray[np.integer]) -> list[str]:

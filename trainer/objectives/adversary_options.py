@@ -67,7 +67,7 @@ class AdversaryOptions(ObjectiveOptions):
 
     @property
     def is_soft(self) -> bool:
-        """Whether the losses have soft labels."""
+        """True of losses with soft labels."""
         return self.method == "gan" and is_released(self.gan_loss)
 
     def arrays(self) -> tuple[str, ...]:

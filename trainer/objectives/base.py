@@ -1,4 +1,4 @@
-"""What an objective is: a loss beside the task's, over what any encoder gives."""
+"""An objective: a loss beside the task's, over what any encoder gives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainer.nn.encoder import Encoder
 
 States: TypeAlias = Literal["last", "syntax"] | int
-"""Which states an objective reads: the last, those of the graph encoder, or those of a layer, as
+"""States that an objective reads: the last, those of the graph encoder, or those of a layer, as
 transformers counts ``hidden_states``: 0 for the embeddings."""
 
 
@@ -39,7 +39,7 @@ class Objective(Protocol):
     options: ObjectiveOptions
 
     needs: frozenset[str]
-    """What the encoder has to give beside its last states: ``hidden_states``, ``attentions``,
+    """Demands on the encoder beside its last states: ``hidden_states``, ``attentions``,
     ``attention_rows``, ``syntax_states``."""
 
     def __init__(
@@ -89,7 +89,7 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 
 
 def needed_for(states: States) -> frozenset[str]:
-    """What the encoder has to give for these states."""
+    """Demands on the encoder for these states."""
     if isinstance(states, int):
         return frozenset({"hidden_states"})
     return frozenset({"syntax_states"} if states == "syntax" else ())
@@ -120,5 +120,5 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
 
 
 def needed_for_mix(states: MixedStates) -> frozenset[str]:
-    """What the encoder has to give for its last states, or for a mean of several."""
+    """Demands on the encoder for its last states, or for a mean of several."""
     return frozenset() if states == "last" else frozenset({"hidden_states"})

@@ -122,7 +122,7 @@ class PhraseContrast(nn.Module):
     def _weights(
         self, rows: AttentionRows, batch: SyntaxBatch, example_S: Tensor, members_SM: Tensor
     ) -> Tensor:
-        """What each piece of each sample attends to, a mean over heads. *Shape:* (S, M, L)."""
+        """Attention of each piece of each sample, a mean over heads. *Shape:* (S, M, L)."""
         B, L = batch.input_ids_BL.shape
         flat_SM = example_S[:, None] * L + members_SM
         wanted_BL = torch.zeros(B * L, dtype=torch.bool, device=flat_SM.device)

@@ -97,7 +97,7 @@ class TreeContrast(nn.Module):
     def similarities(
         self, products_BLL: Tensor, example_S: Tensor, root_S: Tensor, sets_STW: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """How similar each set is to the root of its sample, and which sets there are.
+        """Similarity of each set to the root of its sample, and the sets that there are.
 
         Args:
             products_BLL: Of the states of each example.

@@ -1,4 +1,4 @@
-"""What a system is, and the registry of all systems."""
+"""A system, and the registry of all systems."""
 
 from __future__ import annotations
 

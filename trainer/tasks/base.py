@@ -1,4 +1,4 @@
-"""What a task is: options, the targets that models learn from, a head, and a scorer."""
+"""A task: options, the targets that models learn from, a head, and a scorer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
@@ -69,9 +69,30 @@ class Scorer(Protocol):
         ...
 
 
+class MeanLoss:
+    """The mean loss of an evaluation, over labels rather than over batches.
+
+    It reads the device once, at the end.
+    """
+
+    def __init__(self) -> None:
+        self._sums: list[Tensor] = []
+        self._counts: list[Tensor] = []
+
+    def add(self, mean: Tensor, count: Tensor) -> None:
+        """Take the mean loss over ``count`` labels; a NaN over no labels has no weight."""
+        self._sums.append(mean.detach().nan_to_num() * count)
+        self._counts.append(count)
+
+    def mean(self) -> float:
+        """The mean over all labels; 0 without any."""
+        total = sum(int(count) for count in self._counts)
+        return sum(float(part) for part in self._sums) / total if total else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What scores without a model, such as the class that most training examples have.
+    """A score without a model, such as that of the class most training examples have.
 
     Attributes:
         name: How it predicts.
@@ -83,7 +104,7 @@ class Baseline:
 
 
 class Task(Protocol):
-    """What a model learns from a dataset, and how its predictions are scored.
+    """Targets for a model to learn from a dataset, and the scoring of its predictions.
 
     Args:
         options: Of the task's own class.
@@ -94,7 +115,7 @@ class Task(Protocol):
     """Name of the headline metric, a key of the scores."""
 
     stream_options: ClassVar[Mapping[str, Any]]
-    """What batches must hold beside the usual, as options of `syntax.batches.AssemblySpec`."""
+    """Demands on batches beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
     extras: ClassVar[tuple[str, ...]]
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
@@ -102,7 +123,7 @@ class Task(Protocol):
     def __init__(self, options: Any, labels: Mapping[str, LabelSpec]) -> None: ...
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """What the head learns from, by name, one row per sequence of the batch."""
+        """Targets of the head by name, one row per sequence of the batch."""
         ...
 
     def scorer(self, data: FeatureDataset) -> Scorer:

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from trainer.tasks.base import Baseline
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Baseline, MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset

@@ -104,7 +104,7 @@ class ClmHead(Head):
 
 
 def _counts(data: FeatureDataset) -> NDArray[np.int64]:
-    """How often each id is to be predicted in whole texts. *Shape:* (V,)."""
+    """Counts of the ids to be predicted in whole texts. *Shape:* (V,)."""
     counts = np.zeros(data.special_tokens.vocab_size, np.int64)
     for arrays in data.stream(batch_size=_BATCH, max_length=None, matrices=()):
         targets_M = NextPieces().sample(arrays, (), 0, 0)[TARGETS]

@@ -35,8 +35,7 @@ from trainer.nn.biaffine import mean_loss
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import Trees
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
 from trainer.tasks.neighbours import NeighbourHeads
 from trainer.tasks.options import DependencyOptions
 
@@ -156,7 +155,7 @@ class DependencyHead(Head):
 
 
 class _Text(NamedTuple):
-    """What a model says of the words of one text.
+    """A model's analysis of the words of one text.
 
     Attributes:
         heads: Position of each word's head, -1 for a root, -2 for none. *Shape:* (W,).
@@ -274,7 +273,7 @@ class DependencyScorer:
 
 
 def _passes(layout: WordLayout, arrays: Arrays) -> list[NDArray[np.bool_]]:
-    """Which words of each sequence are taken in turn; what is taken later replaces the earlier.
+    """Words of each sequence in the order of taking; what is taken later replaces the earlier.
 
     So a word that several windows show is scored once: by the one with most context, or better by
     one with the whole sentence. *Shape:* (B, W) each.

@@ -22,8 +22,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
 from trainer.tasks.options import ExtractiveQaOptions
 from trainer.tasks.questions import (
     LOWEST,
@@ -251,7 +250,7 @@ class QaScorer:
         return predictions
 
     def _answers(self) -> tuple[dict[str, Answer], float]:
-        """What is answered in the end, and the threshold."""
+        """The final answers, and the threshold."""
         options, label = self._options, self._label
         texts, known = passages_of(self._data, label), gold_spans(self._data, label)
         passages = dict(texts)

@@ -22,7 +22,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassifierOfFirst,
@@ -30,7 +30,6 @@ from trainer.tasks.classes import (
     class_ids,
     majority_class,
 )
-from trainer.tasks.losses import MeanLoss
 from trainer.tasks.options import IntentSlotsOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
@@ -224,7 +223,7 @@ class IntentSlotsScorer:
 def utterance_shares(
     intent: bool, gold: Sequence[str], predicted: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """What an utterance adds to its metrics.
+    """The shares of an utterance in its metrics.
 
     Args:
         intent: Whether the intent is right.

@@ -23,7 +23,7 @@ TAG_IDS: Final = 1
 
 
 def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64]:
-    """Which positions are in a mention, and of which type it is.
+    """The mention of each position, by its type.
 
     Args:
         arrays: A batch with ``offset_mapping``.

@@ -28,8 +28,7 @@ from trainer.nn.decoder import PieceDecoder
 from trainer.nn.earlier import run_weights
 from trainer.nn.encoder import Encoder
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Head, MeanLoss
 from trainer.tasks.options import MlmOptions
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from trainer.requirements import DataProfile
 
 PIECES = "pieces"
-"""What the logits predict."""
+"""Name of the logits."""
 
 
 class Mlm:

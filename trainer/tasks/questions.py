@@ -61,7 +61,7 @@ class Answer:
     f1: float
 
     def is_scored(self, may_be_blank: bool) -> bool:
-        """Whether the question has gold answers, or may have none."""
+        """True of a question with gold answers, or one that may have none."""
         return self.golds is not None and (may_be_blank or bool(self.golds))
 
 

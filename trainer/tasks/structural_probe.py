@@ -26,8 +26,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
 from trainer.tasks.options import METRICS, StructuralProbeOptions
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ class _Found(NamedTuple):
 
 
 def _share(found: Iterable[_Found]) -> tuple[float, float]:
-    """How many of the gold edges or roots were found, and how many there are."""
+    """Gold edges or roots that were found, and all of them."""
     pairs = list(found)
     hits = sum(len(one.gold & one.predicted) for one in pairs)
     return float(hits), float(sum(len(one.gold) for one in pairs))

@@ -22,8 +22,7 @@ from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
 from trainer.options.tagger import LINEAR
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
 from trainer.tasks.options import TokenClassificationOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
@@ -86,7 +85,7 @@ class TokenClassification:
 
 
 def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
-    """What counts as an entity: the spans that tags spell, or each token of one tag."""
+    """The reader of entities: of the spans that tags spell, or each token of one tag."""
     positive = options.positive
     if positive is None:
         if options.metric != "accuracy" and "O" not in label.names:

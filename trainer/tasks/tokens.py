@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset
 
 STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
-"""What streams must give for tokens to be found."""
+"""Arrays of a stream by which tokens are found."""
 
 
 class TokenTags:

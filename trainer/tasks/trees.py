@@ -17,8 +17,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Head, MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset

@@ -50,7 +50,7 @@ class Usl:
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """What pieces learn (`piece_targets`), and the first piece and sentence of each word."""
+        """Targets of pieces (`piece_targets`), and the first piece and sentence of each word."""
         layout: WordLayout = arrays["word_layout"]
         first_BL = first_pieces(layout)
         first_BW = np.full(layout.words.shape, -1, np.int64)
@@ -219,7 +219,7 @@ def word_heads(
 
 
 def is_tree(heads: NDArray[np.integer[Any]]) -> bool:
-    """Whether heads, 1-based and 0 for ROOT, are a tree of which one word hangs from ROOT."""
+    """True of heads, 1-based and 0 for ROOT, that make a tree with one word below ROOT."""
     above = np.concatenate([[0], heads])
     reached = above.copy()
     for _ in range(len(heads)):

@@ -47,7 +47,7 @@ class FrozenOptions(ModelOptions):
         return ("word_states",)
 
     def stream_options(self) -> Mapping[str, Any]:
-        """What tells the words."""
+        """Arrays of the words."""
         return STREAM_OPTIONS
 
     def order(self) -> OrderPolicy:

@@ -39,7 +39,7 @@ PADDING: Final[Mapping[str, Any]] = {
     "token_starts": False,
     "token_words": 0,
 }
-"""What stands where no word is, in the arrays that have a row of positions for each sequence."""
+"""Values where no word is, in the arrays that have a row of positions for each sequence."""
 
 
 class _Words(NamedTuple):

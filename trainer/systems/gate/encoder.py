@@ -136,7 +136,7 @@ class GateEncoder(Encoder):
         )
 
     def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
-        """What each layer adds to keys and values."""
+        """Addends of the keys and values of each layer."""
         if self.relative is None:
             return [None] * len(self.layers)
         options, shape = self.options, batch.input_ids_BL.shape

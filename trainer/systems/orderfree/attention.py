@@ -84,7 +84,7 @@ class DistanceAttention(nn.Module):
         return states.view(B, W, self.heads, -1).transpose(1, 2)
 
     def _rows(self, states_BWD: Tensor) -> Tensor:
-        """Which row each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
+        """The row that each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
         places_W = torch.arange(states_BWD.shape[1], device=states_BWD.device)
         distance_WW = (places_W[None] - places_W[:, None]).clamp(-self.largest, self.largest)
         if self.directed:

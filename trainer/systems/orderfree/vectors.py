@@ -75,7 +75,7 @@ class VectoredDataset(ParsedDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record; here also which vectors its words have."""
+        """The record of a run, with the vectors of its words."""
         found = {
             lang: fingerprint({word: of.tobytes().hex() for word, of in sorted(own.items())})
             for lang, own in self.vectors.items()

@@ -73,7 +73,7 @@ class PascalEncoder(Encoder):
         )
 
     def syntax(self, parents_BL: Tensor) -> list[LayerSyntax | None]:
-        """What the layers multiply scores by; parents are ignored in each layer anew."""
+        """The factors of the layers' scores; parents are ignored in each layer anew."""
         density_BLL = parent_density(parents_BL, self.options.variance)
         ignored = self.options.parent_ignoring if self.training else 0.0
         found: list[LayerSyntax | None] = [None] * self.layers

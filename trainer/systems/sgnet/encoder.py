@@ -127,7 +127,7 @@ class SgNetEncoder(Encoder):
         return batch.extra(self.mask)
 
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
-        """What the layer sees, as its implementation wants it. *Shape:* (B, 1, L, L)."""
+        """The layer's mask, as its implementation wants it. *Shape:* (B, 1, L, L)."""
         mask_B1LL = never_empty(self._seen(batch), batch)[:, None]
         if self.encoder.config._attn_implementation != EAGER:
             return mask_B1LL

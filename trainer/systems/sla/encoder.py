@@ -108,7 +108,7 @@ class SlaEncoder(Encoder):
             self.mark_punctuation(pieces_of(tokenizer.tokenizer, places))
 
     def near(self, batch: SyntaxBatch) -> Tensor:
-        """What each position attends to locally. *Shape:* (B, L, L), bool."""
+        """Positions that each one attends to locally. *Shape:* (B, L, L), bool."""
         near_BLL = batch.extra(self.mask)
         if self.punctuation_V is not None:
             near_BLL = near_BLL | self.punctuation_V[batch.input_ids_BL][:, None, :]

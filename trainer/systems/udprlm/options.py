@@ -93,7 +93,7 @@ class UdPrlmOptions(ModelOptions):
 
     @property
     def integrates(self) -> bool:
-        """Whether there is a further layer, and what it reads."""
+        """True where a further layer reads the trees."""
         return self.use_syntax and self.usi
 
     @property

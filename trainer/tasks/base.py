@@ -103,36 +103,41 @@ class Baseline:
     score: Callable[[FeatureDataset], float]
 
 
-class Task(Protocol):
-    """Targets for a model to learn from a dataset, and the scoring of its predictions.
+class Task:
+    """The base of tasks: targets for a model to learn, and the scoring of its predictions.
 
     Args:
         options: Of the task's own class.
-        labels: The label columns by name, in the order of ``options.columns()``.
+        labels: The label columns by name, in the order of ``options.columns()``; a task refuses a
+            column of a kind that it cannot learn.
     """
 
     metric: str
     """Name of the headline metric, a key of the scores."""
 
-    stream_options: ClassVar[Mapping[str, Any]]
+    stream_options: ClassVar[Mapping[str, Any]] = {}
     """Demands on batches beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
-    extras: ClassVar[tuple[str, ...]]
+    extras: ClassVar[tuple[str, ...]] = ()
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
 
-    def __init__(self, options: Any, labels: Mapping[str, LabelSpec]) -> None: ...
+    def __init__(self, options: Any, labels: Mapping[str, LabelSpec]) -> None:
+        del options, labels
 
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """Targets of the head by name, one row per sequence of the batch."""
-        ...
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
+        """Targets of the head by name, one row per sequence of the batch.
+
+        Predicted pieces are not rows of sequences, so they are among ``extras``.
+        """
+        return {}
 
     def scorer(self, data: FeatureDataset) -> Scorer:
         """A new scorer of predictions on this dataset."""
-        ...
+        raise NotImplementedError
 
-    def baseline(self, train: FeatureDataset) -> Baseline | None:
+    def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
         """The baseline that knows these training examples; None for a task that has none."""
-        ...
+        return None
 
 
 class Head(nn.Module):

@@ -9,7 +9,6 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -18,14 +17,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.base import share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import is_causal
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Baseline, Head, Task
 from trainer.tasks.mlm import PIECES, MlmScorer
 from trainer.tasks.next_pieces import NEXT_ARRAYS, POSITIONS, TARGETS, NextPieces
 
@@ -37,19 +34,11 @@ _BATCH: Final = 256
 """Sequences that the baseline reads at once."""
 
 
-class Clm:
+class Clm(Task):
     """Causal language modelling; the stream gives the targets."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = NEXT_ARRAYS
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """None: they are no rows of sequences, so they are among the extras."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
         """A new scorer."""

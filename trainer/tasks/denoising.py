@@ -10,16 +10,12 @@ Letters in shapes: ``B`` sequences, ``T`` pieces of the longest text, ``M`` piec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.denoising import (
     DENOISING_ARRAYS,
@@ -30,8 +26,7 @@ from trainer.denoising import (
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.transformer import GeneratingDecoder
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Head, Task
 from trainer.tasks.mlm import PIECES, MlmScorer
 
 if TYPE_CHECKING:
@@ -39,26 +34,15 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class Denoising:
+class Denoising(Task):
     """Texts to be written again; the stream gives them."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = DENOISING_ARRAYS
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """None: texts are as long as before the noise, so they are among the extras."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
         """A new scorer, of every piece of the texts and their ends."""
         return MlmScorer(TARGETS)
-
-    def baseline(self, train: FeatureDataset) -> None:
-        """None."""
 
 
 class DenoisingHead(Head):

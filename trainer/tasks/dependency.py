@@ -6,7 +6,7 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from trainer.nn.biaffine import mean_loss
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import Trees
-from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.neighbours import NeighbourHeads
 from trainer.tasks.options import DependencyOptions
 
@@ -55,11 +55,8 @@ def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
         )
 
 
-class Dependency:
+class Dependency(Task):
     """Heads and relations of words."""
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: DependencyOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric

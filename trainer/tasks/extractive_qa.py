@@ -22,7 +22,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import ExtractiveQaOptions
 from trainer.tasks.questions import (
     LOWEST,
@@ -47,7 +47,7 @@ NOT_HERE: Final = -100
 """The target of a sequence in which no answer is, and of which nothing is to be learned."""
 
 
-class ExtractiveQa:
+class ExtractiveQa(Task):
     """A span of the passage for each question."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ from trainer.nn.graph_parser import (
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.nn.words import WordStates
 from trainer.options.parser import ParserOptions, universal
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import GraphParserOptions, UniversalParserOptions
 
@@ -45,11 +45,8 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class UniversalParsing:
+class UniversalParsing(Task):
     """Heads and relations of words."""
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: UniversalParserOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
@@ -74,10 +71,6 @@ class UniversalParsing:
         """A new scorer."""
         check_gold(data, self._options.trees)
         return UniversalScorer(self._options)
-
-    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
-        """None."""
-        return
 
 
 class UniversalParserHead(Head):

@@ -22,7 +22,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassifierOfFirst,
@@ -45,11 +45,10 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class IntentSlots:
+class IntentSlots(Task):
     """One class for an utterance, and one for each of its tokens."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: IntentSlotsOptions, labels: Mapping[str, LabelSpec]) -> None:
         self.metric: str = options.metric

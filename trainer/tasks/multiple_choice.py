@@ -22,7 +22,7 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class MultipleChoice:
+class MultipleChoice(Task):
     """Choice among the sequences of a template, one for each class of the label."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ("example_index", "choice_index")
 
     def __init__(self, options: MultipleChoiceOptions, labels: Mapping[str, LabelSpec]) -> None:

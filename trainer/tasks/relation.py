@@ -22,7 +22,7 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class Relation:
+class Relation(Task):
     """The class of two mentions, one of which stands for none."""
 
     metric = "f1"
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: RelationOptions, labels: Mapping[str, LabelSpec]) -> None:
         self._options, self._label = options, labels[options.label]

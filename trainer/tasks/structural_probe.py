@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import METRICS, StructuralProbeOptions
 
 if TYPE_CHECKING:
@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class StructuralProbe:
+class StructuralProbe(Task):
     """A probe of distances or depths; it reads no labels."""
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: StructuralProbeOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.headline

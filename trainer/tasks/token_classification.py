@@ -22,7 +22,7 @@ from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
 from trainer.options.tagger import LINEAR
-from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import TokenClassificationOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class TokenClassification:
+class TokenClassification(Task):
     """Tagging of the tokens of the first segment."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, options: TokenClassificationOptions, labels: Mapping[str, LabelSpec]

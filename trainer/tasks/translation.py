@@ -6,7 +6,7 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.generation import Search, generate
 from trainer.nn.target import TargetTokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.options import TEXT_IDS, TranslationOptions
 
 if TYPE_CHECKING:
@@ -42,11 +42,8 @@ if TYPE_CHECKING:
     from trainer.requirements import DataProfile
 
 
-class Translation:
+class Translation(Task):
     """Texts, and how translations of them are scored."""
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: TranslationOptions, labels: Mapping[str, LabelSpec]) -> None:
         label = labels[options.label]
@@ -65,10 +62,6 @@ class Translation:
     def scorer(self, data: FeatureDataset) -> TranslationScorer:  # noqa: ARG002
         """A new scorer."""
         return TranslationScorer(self._options, self._target)
-
-    def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
-        """None: there is no translation without a model."""
-        return None
 
 
 class TranslationHead(Head):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.parser_targets import column_ids, learned_rows
 from trainer.nn.piece_parser import RESERVED, PieceScores, piece_loss
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import UslOptions
 
@@ -39,11 +39,8 @@ FIRST: Final = "usl_first"
 SENTENCES: Final = "usl_sentences"
 
 
-class Usl:
+class Usl(Task):
     """Heads and labels of pieces."""
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: UslOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
@@ -65,10 +62,6 @@ class Usl:
         options = self._options
         check_gold(data, options.trees)
         return UslScorer(options.labels, options.trees, options.metric, HEADS)
-
-    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
-        """None."""
-        return
 
 
 def first_pieces(layout: WordLayout) -> NDArray[np.bool_]:

@@ -205,11 +205,6 @@ def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> 
     With the row r = E[i - j + P - 1] of the layer's table: q_i r, and k_j r where the layer's
     configuration says ``relative_key_query`` (`trainer.nn.relative`).
 
-    Args:
-        module: The self-attention of a layer.
-        query_BNLD: Its queries.
-        key_BNLD: Its keys.
-
     Returns:
         *Shape:* (B, N, L, L); None for a layer without a table.
     """

@@ -141,11 +141,7 @@ class HighwayLayer(nn.Module):
 
 
 class SharedDropout(nn.Module):
-    """Dropout with one mask for all words of a sequence (Gal and Ghahramani 2016).
-
-    Args:
-        rate: Of the features of a sequence that are dropped.
-    """
+    """Dropout with one mask for all words of a sequence (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -162,12 +158,6 @@ class WordTransformer(nn.Module):
 
     Sines come before cosines, over rates from 1 to 1e-4, as in AllenNLP, which MicroBERT is built
     on.
-
-    Args:
-        width: Of input and output.
-        feed_forward: Of the feed-forward part.
-        layers, heads: How many.
-        dropout: Of the layers.
     """
 
     def __init__(

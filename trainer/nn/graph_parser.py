@@ -78,12 +78,7 @@ class GraphParser(nn.Module):
         return Projected(arc_heads, arc_words[:, 1:], relation_heads, relation_words[:, 1:])
 
     def forward(self, projected: Projected, sentences_BW: Tensor) -> Tensor:
-        """Scores of the heads of each word. *Shape:* (B, W, H), float32.
-
-        Args:
-            projected: What `project` gives.
-            sentences_BW: Sentence of each word, -1 on padding.
-        """
+        """Scores of the heads of each word. *Shape:* (B, W, H), float32."""
         scores_BWH: Tensor = self.arcs(projected.arc_words, projected.arc_heads)
         possible_BWH = possible_heads(sentences_BW, itself=True)
         return scores_BWH[:, 0].masked_fill(~possible_BWH, HIDDEN)
@@ -138,10 +133,6 @@ def graph_energy(arcs_BWH: Tensor, relations_BWHR: Tensor) -> Tensor:
     """``log p(head) + max over relations of log p(relation | head)``. *Shape:* (B, W, H), float32.
 
     The relations' probabilities count the symbols, and the best one is none of them.
-
-    Args:
-        arcs_BWH: Scores of heads.
-        relations_BWHR: Scores of relations with each head.
     """
     best_BWH = relations_BWHR.log_softmax(-1)[..., SYMBOLS:].amax(-1)
     return arcs_BWH.log_softmax(-1) + best_BWH

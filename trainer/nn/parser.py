@@ -56,11 +56,6 @@ class Words(NamedTuple):
 class BiaffineParser(nn.Module):
     """Scores of heads and relations.
 
-    Args:
-        options: Sizes and parts.
-        width: Of the encoder's states.
-        layers: States of each position that there are to mix.
-
     Attributes:
         width: Of the words' states.
     """
@@ -149,12 +144,7 @@ class BiaffineParser(nn.Module):
         return self.relations.of_pairs(dependents, states_at(heads, heads_BW))
 
     def probabilities(self, states_BWD: Tensor, arcs_BWH: Tensor) -> Tensor:
-        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32.
-
-        Args:
-            states_BWD: Of the words.
-            arcs_BWH: Scores of their heads.
-        """
+        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32."""
         dependents, heads = self._related(states_BWD)
         relations_BRWH: Tensor = self.relations(dependents, heads).log_softmax(1)
         return (arcs_BWH.log_softmax(-1) + relations_BRWH.amax(1)).exp()

@@ -103,12 +103,7 @@ class PieceParser(nn.Module):
         nn.init.zeros_(self.labels_CIJ)
 
     def forward(self, states_BLD: Tensor, mask_BL: Tensor) -> PieceScores:
-        """The scores.
-
-        Args:
-            states_BLD: Of the positions.
-            mask_BL: Where a real position is, bool.
-        """
+        """The scores."""
         found = {name: of(states_BLD).float() for name, of in self.projections.items()}
         with torch.autocast(states_BLD.device.type, enabled=False):
             dependents_BLI = _with_one(found["arc_dependent"])

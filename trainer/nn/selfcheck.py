@@ -37,10 +37,6 @@ def check_reads_scores(encoder: PreTrainedModel, **options: Any) -> None:
     A score that forbids a position must give the states that the stock encoder gives where that
     position is padding; each layer must read its own part, once; biases must have the shape of
     queries, keys and values; no position may read padding.
-
-    Args:
-        encoder: The encoder.
-        options: Further arguments of its ``forward``.
     """
     with _trial(encoder, encoder, "its attention") as batch:
         config, seen = encoder.config, batch.attention_mask_BL

@@ -120,12 +120,7 @@ def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
 
 
 def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
-    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary.
-
-    Args:
-        options: Name the encoder, or say how a new one is built.
-        special: Of the data's tokenizer.
-    """
+    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary."""
     if (content := options.new_encoder()) is not None:
         sizes = {"vocab_size": special.vocab_size, "pad_token_id": special.pad_id}
         return AutoConfig.for_model(**{**content, **sizes})

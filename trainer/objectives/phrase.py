@@ -65,11 +65,6 @@ class PhraseContrast(nn.Module):
     Rows are computed for the anchors, positives and negatives alone, each once
     (`trainer.nn.rows`). To know how many rows an example has at most, the host waits for the device
     once in each step.
-
-    Args:
-        options: Which function of the divergences.
-        config: Not read.
-        encoder: Not read.
     """
 
     needs: frozenset[str] = frozenset({"attention_rows"})

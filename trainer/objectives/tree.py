@@ -54,11 +54,6 @@ class TreeContrast(nn.Module):
     All that the loss reads of the states is their products ``z_i . z_j`` within an example, which
     are computed once, 2 L^2 D multiplications and additions. The states of S (K + 1) sets of W
     pieces are not gathered: that would be S (K + 1) W D numbers, where the products are B L^2.
-
-    Args:
-        options: Which form of the loss.
-        config: Not read.
-        encoder: Says how wide the states are.
     """
 
     needs: frozenset[str] = frozenset()

@@ -106,11 +106,7 @@ class ClassifierOfFirst(nn.Module):
 
 
 class ClassOutputs:
-    """The classes that a model gives to examples; kept on its device, and read once, at the end.
-
-    Args:
-        label: The label column.
-    """
+    """The classes that a model gives to examples; kept on its device, and read once, at the end."""
 
     def __init__(self, label: LabelSpec) -> None:
         self._name = label.name

@@ -245,7 +245,8 @@ class DependencyScorer:
         self._cut += sum(word.head == NOT_ATTACHED for word in words)
         named = np.stack([layout.segments, layout.words], axis=2)[rows]
         self._pieceless += len(np.unique(named[layout.pieceless[rows]], axis=0))
-        gold = _shown([*map(_gold_text, parses)], parses)
+        right = [_Text(one.parents().astype(np.int64), one.deprel, one.upos) for one in parses]
+        gold = _shown(right, parses)
         shares = attachment_shares(words, tagged="upos" in found)
         return Prediction(name, gold, predicted, gold == predicted, shares)
 
@@ -296,10 +297,6 @@ def _empty_texts(
         _Text.of(int(words[segments == segment].max(initial=-1)) + 1)
         for segment in range(int(segments.max(initial=0)) + 1)
     ]
-
-
-def _gold_text(parse: Parse) -> _Text:
-    return _Text(parse.parents().astype(np.int64), parse.deprel, parse.upos)
 
 
 def _compared(text: _Text, parse: Parse) -> Iterator[ParsedWord]:

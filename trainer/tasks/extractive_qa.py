@@ -163,13 +163,7 @@ class QaScores(NamedScores):
 
 
 class QaScorer:
-    """Collects the best span of each question over its sequences, batch by batch.
-
-    Args:
-        options: Of the task.
-        label: The label column.
-        data: Where the passages are read from, at the end.
-    """
+    """Collects the best span of each question over its sequences, batch by batch."""
 
     def __init__(
         self, options: ExtractiveQaOptions, label: LabelSpec, data: FeatureDataset

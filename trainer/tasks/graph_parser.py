@@ -8,7 +8,7 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from syntax.batches import IGNORE
 from syntax.batches.words import WordLayout, word_values
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.trees.parse import Parse
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import AttachmentScores
@@ -177,12 +176,9 @@ class UniversalScorer(DependencyScorer):
         prediction = super()._of_example(batch, layout, found, rows)
         if not prediction.shares:
             return prediction
-        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._universal.longest:
+        parses = batch.arrays["parses"][rows[0]]
+        lengths = (end - start for parse in parses for start, end in parse.word_ranges())
+        if max(lengths, default=0) + 1 >= self._universal.longest:
             self._long += 1
             return replace(prediction, shares={})
         return prediction
-
-
-def _longest(parses: Sequence[Parse]) -> int:
-    """Words of the longest sentence."""
-    return max((end - start for parse in parses for start, end in parse.word_ranges()), default=0)

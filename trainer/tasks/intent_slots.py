@@ -222,13 +222,7 @@ class IntentSlotsScorer:
 def utterance_shares(
     intent: bool, gold: Sequence[str], predicted: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """The shares of an utterance in its metrics.
-
-    Args:
-        intent: Whether the intent is right.
-        gold: Its slots.
-        predicted: The slots that were predicted.
-    """
+    """The shares of an utterance in its metrics."""
     slots = tagging_shares(gold, predicted)
     whole = intent and list(gold) == list(predicted)
     return {

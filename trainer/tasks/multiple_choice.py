@@ -125,12 +125,7 @@ class ChoiceScores(ClassificationScores):
 
 
 class ChoiceScorer:
-    """Scores the choices of examples as a classification of them.
-
-    Args:
-        label: The label column.
-        group: The label column by which accuracy is also given.
-    """
+    """Scores the choices of examples as a classification of them."""
 
     def __init__(self, label: LabelSpec, group: LabelSpec | None = None) -> None:
         self._name, self._scorer = label.name, ClassificationScorer(label)

@@ -109,12 +109,7 @@ class SequenceClassificationHead(Head):
 
 
 class ClassificationScorer:
-    """Collects predictions, batch by batch.
-
-    Args:
-        label: The label column.
-        metric: Name of the headline.
-    """
+    """Collects predictions, batch by batch."""
 
     def __init__(self, label: LabelSpec, metric: str = "accuracy") -> None:
         self._label, self._metric = label, metric

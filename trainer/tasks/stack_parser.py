@@ -39,12 +39,7 @@ STEPS: Final = ("stack_tops", "stack_above", "stack_targets", "stack_relations")
 
 
 class StackParsing(UniversalParsing):
-    """Heads and relations of words, and the steps that build them.
-
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
+    """Heads and relations of words, and the steps that build them."""
 
     def __init__(self, options: StackParserOptions, labels: Mapping[str, LabelSpec]) -> None:
         super().__init__(options, labels)

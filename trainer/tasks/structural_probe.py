@@ -131,11 +131,7 @@ class ProbeScores(NamedScores):
 
 
 class ProbeScorer:
-    """Scores sentence after sentence, as they come.
-
-    Args:
-        options: Which probe, and the lengths that count.
-    """
+    """Scores sentence after sentence, as they come."""
 
     def __init__(self, options: StructuralProbeOptions) -> None:
         self._options = options

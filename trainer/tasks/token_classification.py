@@ -137,13 +137,7 @@ class TokenClassificationHead(Head):
 
 
 class TaggingScorer:
-    """Collects tags of tokens, batch by batch.
-
-    Args:
-        tags: The label column.
-        metric: Name of the headline.
-        read: What counts as an entity.
-    """
+    """Collects tags of tokens, batch by batch."""
 
     def __init__(self, tags: TokenTags, metric: str = "f1", read: Reader = entities) -> None:
         self._tags, self._metric, self._read = tags, metric, read

@@ -63,10 +63,6 @@ class TokenTags:
         """Gold and predicted tags of each example; no gold ones of an example without tags.
 
         A token that truncation left without a piece is predicted as ``O``, or as the first name.
-
-        Args:
-            arrays: The batch as the stream gave it.
-            predicted_BL: Class ids at pieces.
         """
         gold, names = _of_examples(arrays, self.label.name), self.label.names
         counts = arrays["token_counts"][:, 0]

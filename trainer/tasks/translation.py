@@ -157,12 +157,7 @@ class TranslationHead(Head):
 
 
 class TranslationScorer:
-    """Collects translations, batch by batch.
-
-    Args:
-        options: Column and metric.
-        target: The tokenizer that turns ids into texts.
-    """
+    """Collects translations, batch by batch."""
 
     def __init__(self, options: TranslationOptions, target: TargetTokenizer) -> None:
         self._options, self._target = options, target

@@ -78,10 +78,6 @@ def with_states(
 class FrozenEncoder:
     """A stock encoder in evaluation mode, on the first GPU if there is one.
 
-    Args:
-        options: Which encoder, which layer.
-        data: Whose tokenizer it is to read.
-
     Attributes:
         content: What its states depend on, as plain JSON.
         width: Numbers of a state.

@@ -81,9 +81,6 @@ class _Words(NamedTuple):
 def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays of a batch with a position for each word.
 
-    Args:
-        arrays: What a stream gives with ``first_pieces=True``.
-
     Returns:
         The same names. ``offset_mapping`` covers whole words; ``parents`` are words;
         ``word_states`` is an array, float16 (B, W, D), 0 where no word is. What is said of

@@ -96,11 +96,6 @@ class DistanceAttention(nn.Module):
     """Heads of attention whose probabilities are weighted and normalised again.
 
     A word that a head may attend to nowhere gets zeros from it.
-
-    Args:
-        width: Of the states.
-        heads, head_size: Of the attention.
-        dropout: Of the probabilities.
     """
 
     def __init__(self, width: int, heads: int, head_size: int, dropout: float) -> None:
@@ -149,10 +144,6 @@ class ReleasedLayerNorm(nn.Module):
 
     GATE's release normalises so; `torch.nn.LayerNorm` divides by the root of the variance of n plus
     eps.
-
-    Args:
-        width: Of the states.
-        eps: Added to the standard deviation.
     """
 
     own_initial_weights = True

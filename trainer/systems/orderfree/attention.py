@@ -23,10 +23,6 @@ class DistanceAttention(nn.Module):
 
     The tables have 2 * ``max_distance`` + 1 rows, for distances from -``max_distance`` on; without
     direction the rows of negative ones are not read, as in the released code.
-
-    Args:
-        width: Of the states.
-        options: Sizes, dropout, and which positions are told apart.
     """
 
     own_initial_weights = True
@@ -98,10 +94,6 @@ class PreNormLayer(nn.Module):
     """``x + drop(attention(LN x))``, then ``x + drop(W2 drop(ReLU(W1 LN x)))``.
 
     With ``attention_residual=normed`` ``LN x`` takes the place of the first x.
-
-    Args:
-        width: Of the states.
-        options: Sizes and dropout.
     """
 
     def __init__(self, width: int, options: OrderFreeOptions) -> None:
@@ -130,10 +122,6 @@ class SelfAttention(nn.Module):
     """The layers, and a LayerNorm behind them.
 
     Turning a sentence round turns the states round, unless positions are directed.
-
-    Args:
-        width: Of the states.
-        options: Sizes and dropout.
     """
 
     def __init__(self, width: int, options: OrderFreeOptions) -> None:

@@ -63,10 +63,6 @@ class VariationalBiLstm(nn.Module):
     def with_memory(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
         """The states, and the memory of the last layer when each direction has read all words.
 
-        Args:
-            states_BWD: Of the words.
-            real_BW: Where a word is; words come before padding. bool.
-
         Returns:
             *Shape:* (B, W, width), and (B, width): forwards beside backwards.
         """

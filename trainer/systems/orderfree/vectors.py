@@ -114,12 +114,7 @@ _AT_ONCE: Final = 4096
 
 
 class VectorsReader:
-    """Reads examples with the vectors of their words.
-
-    Args:
-        data: Has the vectors.
-        reader: Reads everything else, the parses too.
-    """
+    """Reads examples with the vectors of their words."""
 
     def __init__(self, data: VectoredDataset, reader: WindowReader) -> None:
         self._data, self._reader = data, reader

@@ -39,9 +39,6 @@ class DualAggregation(nn.Module):
     Published: ``alpha H + (1 - alpha) H'`` with a fixed alpha (equation 9). Released: ``gamma (w_0
     H + w_1 H')`` with w the softmax of two learned numbers, both 0.5 at first, and a learned
     gamma, 1 at first.
-
-    Args:
-        options: Which of the two, and alpha.
     """
 
     own_initial_weights = True

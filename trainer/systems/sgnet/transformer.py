@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
 
 class SgNetTransformerEncoder(SgNetEncoder):
-    """The Transformer's encoder, a syntax-guided layer, and the mix of both.
-
-    Args:
-        config: What to build.
-        pretrained: An encoder to take instead of a new one.
-    """
+    """The Transformer's encoder, a syntax-guided layer, and the mix of both."""
 
     options: SgNetTransformerOptions
 

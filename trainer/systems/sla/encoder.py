@@ -39,10 +39,6 @@ class LocalGate(nn.Module):
 
     Published: ``g = sigmoid(W h + b)`` weighs the global attention, ``1 - g`` the local one
     (equations 7 to 9). The authors' own code lets ``g`` weigh the local one.
-
-    Args:
-        width: Of the states.
-        variant: Which of the two.
     """
 
     def __init__(self, width: int, variant: Variant = "as_published") -> None:

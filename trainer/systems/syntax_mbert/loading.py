@@ -34,14 +34,7 @@ def load_graph_encoder(
     options: SyntaxBertOptions,
     requirements: Requirements,
 ) -> None:
-    """Put the weights of ``options.gat_from`` into a graph encoder; freeze them if asked to.
-
-    Args:
-        gat: The graph encoder.
-        words: The word embeddings that it reads.
-        options: Of the model that the graph encoder is part of.
-        requirements: Of that model.
-    """
+    """Put the weights of ``options.gat_from`` into a graph encoder; freeze them if asked to."""
     folder = Path(options.gat_from or "")
     if not folder.is_dir():
         raise ModelLoadError(

@@ -15,6 +15,7 @@ from tests.trainer.contrasted import parsed_batch, samples_of, slow_tree_loss, w
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
+from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.objectives.tree import TreeContrast
@@ -31,7 +32,7 @@ class OwnEncoder(Encoder):
 
 
 def objective(**options) -> TreeContrast:
-    return TreeContrast(TreeContrastOptions(**options), None, OwnEncoder(None))
+    return TreeContrast(TreeContrastOptions(**options), None, OwnEncoder(SyntaxConfig()))
 
 
 def loss_of(batch: SyntaxBatch, states: torch.Tensor, **options) -> torch.Tensor:

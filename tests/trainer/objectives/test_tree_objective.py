@@ -15,7 +15,6 @@ from tests.trainer.contrasted import parsed_batch, samples_of, slow_tree_loss, w
 from trainer.batch import SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
-from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.objectives.tree import TreeContrast

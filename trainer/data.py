@@ -21,14 +21,14 @@ from syntax.options import options_of
 from trainer.batch import SyntaxBatch
 from trainer.masking import with_masks
 from trainer.matrices.derive import node_arrays, with_matrices
-from trainer.models.build import DataProfile
 from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.options.settings import described
 from trainer.parses import parse_options, with_parses, with_targets
-from trainer.requirements import Requirements
+from trainer.requirements import DataProfile, Requirements
 from trainer.ring import sender
 from trainer.stored import stored_part, task_labels
-from trainer.tasks import TASKS, Task
+from trainer.tasks import TASKS
+from trainer.tasks.base import Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, FeatureStream

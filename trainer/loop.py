@@ -52,7 +52,7 @@ from trainer.streams import (
     planned_steps,
     profile_streams,
 )
-from trainer.tasks import Scores, Task
+from trainer.tasks.base import Scores, Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore

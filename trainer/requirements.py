@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec, Mode
 
@@ -133,3 +134,20 @@ class Requirements:
                     f"the model predicts {', '.join(known)}, and the label {label!r} is one of "
                     f"{', '.join(names)}, in this order; class ids would be mixed up"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class DataProfile:
+    """The data's demands on a new model.
+
+    Attributes:
+        classes: Names of the classes of each label column that has some, in id order.
+        special_tokens: Of the tokenizer.
+        requirements: Of the model from now on.
+        streams: As ``classes``, for each further stream of the run by name.
+    """
+
+    classes: Mapping[str, tuple[str, ...]]
+    special_tokens: SpecialTokens
+    requirements: Requirements
+    streams: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)

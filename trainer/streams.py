@@ -21,9 +21,9 @@ from trainer.data import (
     profile_data,
 )
 from trainer.evaluation.evaluate import check_labelled, check_languages
-from trainer.models.build import DataProfile
 from trainer.options import MAIN, Recipe, StreamOptions
 from trainer.parses import fitted
+from trainer.requirements import DataProfile
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore, FeatureStream

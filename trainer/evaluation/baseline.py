@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from syntax.errors import ParsebankError
 from trainer.options import Recipe
 from trainer.parses import with_parses
-from trainer.tasks import Task
+from trainer.tasks.base import Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore

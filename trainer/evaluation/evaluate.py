@@ -11,7 +11,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.data import Source, unlabelled_error
 from trainer.options import Recipe
-from trainer.tasks import Scorer, Scores
+from trainer.tasks.base import Scorer, Scores
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from trainer.models.model import SyntaxModel, model_class
 from trainer.options import Recipe
 from trainer.requirements import Requirements
 from trainer.results import read_result, recipe_of
-from trainer.tasks import Scores
+from trainer.tasks.base import Scores
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore

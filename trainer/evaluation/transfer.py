@@ -22,7 +22,7 @@ from trainer.evaluation.predictions import Prediction, predictions_file, write_p
 from trainer.evaluation.trained import TrainedRun, ask, described, load_run, open_languages
 from trainer.metrics.answers import Rules, rules_text
 from trainer.results import group_rows, part_name, recipe_of, table, write_json
-from trainer.tasks import Scores
+from trainer.tasks.base import Scores
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore

@@ -30,15 +30,11 @@ NODES: Final = (
     "node_upos",
     "node_marks",
 )
-"""What a stream tells of nodes; the last of marked examples only."""
+"""Arrays of nodes in a stream; the last of marked examples only."""
 
 
 def node_arrays(arrays: Mapping[str, Any]) -> list[str]:
-    """Names of the arrays that must reach the device (``extras`` of `SyntaxBatch.from_numpy`).
-
-    Raises:
-        SpecError: The stream was not asked for nodes.
-    """
+    """Names of the arrays that must reach the device (``extras`` of `SyntaxBatch.from_numpy`)."""
     there = [name for name in NODES if name in arrays]
     if not there:
         raise SpecError(_NO_NODES)
@@ -56,10 +52,6 @@ def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBat
     Returns:
         With ``distance_BLL``, ``depth_BL`` and ``ancestor_BLL`` as the host would make them, but
         int32 as soon as a whole sequence has more than 255 nodes.
-
-    Raises:
-        SpecError: The batch carries no nodes; a matrix has no form for devices.
-        UnknownNameError: No such matrix.
     """
     forest, width = _forest(batch), batch.input_ids_BL.shape[1]
     others = {name: value for name, value in batch.extras.items() if name not in NODES}

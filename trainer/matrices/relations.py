@@ -32,10 +32,6 @@ def derive(name: str, forest: DeviceForest, width: int) -> Tensor:
 
     Returns:
         Padded as on the host. *Shape:* (B, L) or (B, L, L).
-
-    Raises:
-        UnknownNameError: No such matrix.
-        SpecError: It has no form for devices, or no such settings.
     """
     host, base = MATRICES[name], MATRICES.resolve(name).partition("(")[0]
     if base not in (known := on_device()):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import cast
 
 from syntax.errors import SpecError
 from trainer.models.config import SyntaxConfig
@@ -17,39 +17,14 @@ from trainer.nn.stock import (
     load_encoder_config,
 )
 from trainer.nn.tokenizer import check_tokenizer
-from trainer.objectives import Objective
+from trainer.objectives.base import Objective
 from trainer.options import Recipe
-from trainer.requirements import Requirements
-from trainer.tasks import Head
-
-if TYPE_CHECKING:
-    from syntax.batches import SpecialTokens
-
-
-@dataclass(frozen=True, slots=True)
-class DataProfile:
-    """What the data asks of a model.
-
-    Attributes:
-        classes: Names of the classes of each label column that has some, in id order.
-        special_tokens: Of the tokenizer.
-        requirements: What the model is to ask for from now on.
-        streams: As ``classes``, for each further stream of the run by name.
-    """
-
-    classes: Mapping[str, tuple[str, ...]]
-    special_tokens: SpecialTokens
-    requirements: Requirements
-    streams: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+from trainer.requirements import DataProfile
+from trainer.tasks.base import Head
 
 
 def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
-    """A new model for a recipe; its weights depend on torch's seed.
-
-    Raises:
-        SpecError: The model cannot compute activations again, and is to; or a stream has nothing
-            to learn.
-    """
+    """A new model for a recipe; its weights depend on torch's seed."""
     options = recipe.model
     data = [recipe.of_stream(name).data for name in recipe.stream_names]
     for one in data:
@@ -114,9 +89,6 @@ def recompute_activations(model: SyntaxModel) -> None:
     """Let the layers of the stock encoder compute their activations again for the gradients.
 
     That takes less memory and more time (gradient checkpointing).
-
-    Raises:
-        SpecError: The model has no such layers.
     """
     if not model.supports_gradient_checkpointing:
         raise SpecError(

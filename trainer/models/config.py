@@ -29,10 +29,6 @@ class SyntaxConfig(PretrainedConfig):
             (`trainer.requirements.Requirements`).
         streams: The ``task`` (None for one without), ``objectives`` and ``classes`` of each further
             stream that the model was trained on, by name.
-
-    Raises:
-        SpecError: An option is outside its range.
-        UnknownNameError: No such model, task or option.
     """
 
     model_type = "parsebank-syntax"
@@ -100,11 +96,7 @@ class SyntaxConfig(PretrainedConfig):
         return tuple(section_from_json("objectives", one) for one in content)
 
     def label_name(self) -> str:
-        """The one label column that the task finds, for callers who give its values alone.
-
-        Raises:
-            SpecError: The task finds none, or several.
-        """
+        """The one label column that the task finds, for callers who give its values alone."""
         found = self.task_options().found()
         if len(found) != 1:
             raise SpecError(

@@ -22,7 +22,8 @@ from trainer.nn.rows import AttentionRows
 from trainer.objectives.base import Objective, build_objectives, weighted_sum
 from trainer.options import MAIN, ObjectiveOptions
 from trainer.systems import SYSTEMS
-from trainer.tasks import TASKS, Head
+from trainer.tasks import TASKS
+from trainer.tasks.base import Head
 
 
 class SyntaxModel(PreTrainedModel):
@@ -71,7 +72,7 @@ class SyntaxModel(PreTrainedModel):
 
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
-        """Whether the layers of the stock encoder can compute their activations again."""
+        """True where the layers of the stock encoder can compute their activations again."""
         stock = self.encoder.stock if "encoder" in self._modules else None
         return stock is not None and bool(stock.supports_gradient_checkpointing)
 
@@ -99,9 +100,6 @@ class SyntaxModel(PreTrainedModel):
                 ``upos``, ``deprel``, ``parents``, ``distance``, ``depth``, ``ancestor``, and other
                 matrices or arrays that the model reads. Switches of transformers' calls, such as
                 ``return_dict``, are not read.
-
-        Raises:
-            SpecError: There are neither a batch nor ``input_ids``, or the trees are not whole.
         """
         if batch is not None:
             return self._run(batch, objectives)
@@ -163,11 +161,7 @@ class SyntaxModel(PreTrainedModel):
 
 
 def _of_all_streams(config: SyntaxConfig) -> list[ObjectiveOptions]:
-    """The objectives of the streams that the model is trained on; streams share those of one name.
-
-    Raises:
-        SpecError: Two streams have an objective with different options beside its weight.
-    """
+    """The objectives of all streams of training; streams share those of one name."""
     found: dict[str, ObjectiveOptions] = {}
     for stream in (MAIN, *config.streams):
         for one in config.objective_options(stream):

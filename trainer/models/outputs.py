@@ -1,4 +1,4 @@
-"""What encoders, heads and whole models give.
+"""Outputs of encoders, heads and whole models.
 
 Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states, ``G``
 width of the syntax states.
@@ -19,7 +19,7 @@ from trainer.options.parser import MixedStates
 
 @dataclass
 class SyntaxEncoding(ModelOutput):
-    """What an encoder gives.
+    """Output of an encoder.
 
     Attributes:
         last_hidden_state: States of the positions. *Shape:* (B, L, D).
@@ -51,7 +51,7 @@ def layers_of(encoding: SyntaxEncoding, states: MixedStates) -> tuple[Tensor, ..
 
 
 class HeadOutput(NamedTuple):
-    """What a task's head gives.
+    """Output of a task's head.
 
     Attributes:
         logits: By what they predict, such as a label column; float32.
@@ -64,7 +64,7 @@ class HeadOutput(NamedTuple):
 
 @dataclass
 class SyntaxOutput(ModelOutput):
-    """What a whole model gives.
+    """Output of a whole model.
 
     Attributes:
         loss: What training minimises: ``task_loss`` plus, in training mode only, the weighted

@@ -1,4 +1,4 @@
-"""What a system adds to its stock encoder, such as gates or a graph encoder, in a file of its own.
+"""A system's own parts beside its stock encoder, such as gates, in a file of their own.
 
 An exported encoder is a stock one, and such a file lies beside its weights: transformers loads the
 one alone, and a model of the same system takes both.
@@ -45,10 +45,6 @@ def take_parts(encoder: Encoder, options: ModelOptions) -> None:
 
     Parts of another system, or of a model that is trained without its trees, are left behind, and a
     warning is logged.
-
-    Raises:
-        SpecError: They were trained with other options, or are of another size.
-        ModelLoadError: The file cannot be read.
     """
     path = Path(options.encoder) / PARTS
     if options.weights != "pretrained" or not path.is_file():

@@ -50,7 +50,7 @@ class LocalAttention:
 
 @dataclass(frozen=True, slots=True)
 class LayerSyntax:
-    """What syntax adds to the attention of one layer; absent parts add nothing.
+    """Syntax in the attention of one layer; absent parts add nothing.
 
     Attributes:
         query_BKLD, key_BKLD, value_BKLD: Added to the states of the first K heads.
@@ -200,15 +200,10 @@ def attention_weights(
 
 
 def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> Tensor | None:
-    """What relative positions add to the products of queries and keys, before they are scaled.
+    """Terms of relative positions in the products of queries and keys, before scaling.
 
     With the row r = E[i - j + P - 1] of the layer's table: q_i r, and k_j r where the layer's
     configuration says ``relative_key_query`` (`trainer.nn.relative`).
-
-    Args:
-        module: The self-attention of a layer.
-        query_BNLD: Its queries.
-        key_BNLD: Its keys.
 
     Returns:
         *Shape:* (B, N, L, L); None for a layer without a table.
@@ -227,11 +222,7 @@ def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> 
 
 
 def check_reads_syntax(implementation: str | None) -> None:
-    """Refuse an attention implementation that would drop the keyword ``syntax`` in silence.
-
-    Raises:
-        SpecError: The implementation is not one of ours.
-    """
+    """Refuse an attention implementation that would drop the keyword ``syntax`` in silence."""
     if implementation not in (SDPA, EAGER):
         raise SpecError(
             f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "
@@ -240,7 +231,7 @@ def check_reads_syntax(implementation: str | None) -> None:
 
 
 def _is_fused(attention: Attention, query: Tensor) -> bool:
-    """Whether attention weights are never written out; on a CPU they are, where dropout is."""
+    """True where attention weights are never written out; on a CPU they are, where dropout is."""
     return attention is sdpa_attention_forward and query.is_cuda
 
 
@@ -317,7 +308,7 @@ def _further_scores(
     relative_BNLL: Tensor | None,
     scaling: float | None,
 ) -> Tensor:
-    """What to add to scaled scores s of the first K heads, so that they become s times a factor.
+    """The addend that makes scaled scores s of the first K heads s times a factor.
 
     That is (factor - 1) s, and 0 for the other heads, so that the stock attention still does all
     the rest. *Shape:* (B, N, L, L).

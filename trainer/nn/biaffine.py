@@ -1,7 +1,7 @@
-"""Scores of pairs of words.
+"""Scores of pairs of words, and what all biaffine parsers share around them.
 
 Letters in shapes: ``B`` sequences, ``W`` dependents, ``H`` heads, ``I`` and ``J`` width of their
-states, ``R`` relations.
+states, ``R`` relations, ``D`` width, ``C`` classes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from syntax.batches import IGNORE
 
 
 class Biaffine(nn.Module):
@@ -75,6 +77,47 @@ class Biaffine(nn.Module):
     def _extended(self, states: Tensor) -> Tensor:
         states = states.to(self.weight_RIJ.dtype)
         return F.pad(states, (0, 1), value=1.0) if self.linear else states
+
+
+class FeatureDropout(nn.Dropout1d):
+    """Dropout of whole features: one mask for all positions of a sequence (B, W, D)."""
+
+    def forward(self, states_BWD: Tensor) -> Tensor:
+        """The states with some features 0 everywhere."""
+        return super().forward(states_BWD.transpose(1, 2)).transpose(1, 2)
+
+
+def possible_heads(sentences_BW: Tensor, itself: bool = False) -> Tensor:
+    """ROOT and the words of its own sentence, for each word. *Shape:* (B, W, 1 + W), bool.
+
+    Args:
+        sentences_BW: Sentence of each word, -1 on padding.
+        itself: Whether a word may be its own head.
+    """
+    same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
+    same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
+    if not itself:
+        diagonal_WW = torch.eye(same_BWW.shape[1], dtype=torch.bool, device=same_BWW.device)
+        same_BWW = same_BWW & ~diagonal_WW
+    return F.pad(same_BWW, (1, 0), value=True)
+
+
+def states_at(states_BHD: Tensor, places_BW: Tensor) -> Tensor:
+    """The state at each place, such as that of each word's head. *Shape:* (B, W, D)."""
+    return states_BHD.gather(1, places_BW[:, :, None].expand(-1, -1, states_BHD.shape[2]))
+
+
+def summed_loss(scores_BWC: Tensor, targets_BW: Tensor) -> Tensor:
+    """Sum of the cross-entropies of the targets that are not -100."""
+    return F.cross_entropy(
+        scores_BWC.flatten(0, 1), targets_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+    )
+
+
+def mean_loss(scores_BWC: Tensor, targets_BW: Tensor) -> Tensor:
+    """Mean of the cross-entropies of the targets that are not -100; 0 without any."""
+    count = (targets_BW != IGNORE).sum().clamp(min=1)
+    return summed_loss(scores_BWC, targets_BW) / count
 
 
 def keep_torch_weights(module: nn.Module) -> nn.Module:

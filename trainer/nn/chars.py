@@ -1,4 +1,4 @@
-"""What the characters of words tell: the last states of a bidirectional LSTM over them.
+"""States of words from their characters: the last ones of a bidirectional LSTM over them.
 
 Letters in shapes: ``B`` sequences, ``W`` words, ``C`` characters of a word, ``N`` words of all
 sequences, ``D`` width.

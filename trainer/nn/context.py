@@ -1,4 +1,4 @@
-"""What is between an encoder and a head that reads words: LSTMs, or layers of a transformer.
+"""Layers between an encoder and a head that reads words: LSTMs or a transformer.
 
 Letters in shapes: ``B`` sequences, ``W`` words, ``D`` width, ``H`` hidden width of one direction.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trainer.nn.biaffine import keep_torch_weights
+from trainer.nn.biaffine import keep_torch_weights, states_at
 from trainer.nn.recurrent import in_full_precision
 
 
@@ -49,8 +49,8 @@ class BiLstm(nn.Module):
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             dropped_BWD = self.dropout(states_BWD)
             ahead_BWD, _ = ahead(dropped_BWD)
-            back_BWD, _ = back(_taken(dropped_BWD, turned_BW))
-            states_BWD = torch.cat([ahead_BWD, _taken(back_BWD, turned_BW)], dim=2)
+            back_BWD, _ = back(states_at(dropped_BWD, turned_BW))
+            states_BWD = torch.cat([ahead_BWD, states_at(back_BWD, turned_BW)], dim=2)
         return states_BWD
 
 
@@ -87,7 +87,7 @@ class HighwayLstm(nn.Module):
         """The states of words with what is around them; arguments as of `BiLstm`."""
         turned_BW, states_BWD = _turned(real_BW), self.dropout(states_BWD)
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
-            back_BWH = _taken(back(_taken(states_BWD, turned_BW)), turned_BW)
+            back_BWH = states_at(back(states_at(states_BWD, turned_BW)), turned_BW)
             states_BWD = torch.cat([ahead(states_BWD), back_BWH], dim=2)
         return states_BWD
 
@@ -141,11 +141,7 @@ class HighwayLayer(nn.Module):
 
 
 class SharedDropout(nn.Module):
-    """Dropout with one mask for all words of a sequence (Gal and Ghahramani 2016).
-
-    Args:
-        rate: Of the features of a sequence that are dropped.
-    """
+    """Dropout with one mask for all words of a sequence (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -162,12 +158,6 @@ class WordTransformer(nn.Module):
 
     Sines come before cosines, over rates from 1 to 1e-4, as in AllenNLP, which MicroBERT is built
     on.
-
-    Args:
-        width: Of input and output.
-        feed_forward: Of the feed-forward part.
-        layers, heads: How many.
-        dropout: Of the layers.
     """
 
     def __init__(
@@ -217,7 +207,3 @@ def _turned(real_BW: Tensor) -> Tensor:
     """For each place the word that stands there when every sequence is read backwards."""
     places_W = torch.arange(real_BW.shape[1], device=real_BW.device)
     return torch.where(real_BW, real_BW.sum(1, keepdim=True) - 1 - places_W, places_W)
-
-
-def _taken(states_BWD: Tensor, places_BW: Tensor) -> Tensor:
-    return states_BWD.gather(1, places_BW[:, :, None].expand_as(states_BWD))

@@ -1,4 +1,4 @@
-"""What contrastive losses over samples share.
+"""Shared parts of contrastive losses over samples.
 
 Letters in shapes: ``B`` examples, ``S`` samples of all examples, ``K`` negatives of a sample.
 """

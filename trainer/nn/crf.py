@@ -119,7 +119,7 @@ class ConditionalRandomField(nn.Module):
 
 
 def allowed_transitions(names: Sequence[str]) -> list[list[bool]]:
-    """Whether a tag may follow another: row = before, column = behind.
+    """Tags that may follow another: row = before, column = behind.
 
     Args:
         names: Tags of BIO, or BIOUL (which is BILOU), or BIOES, in id order.

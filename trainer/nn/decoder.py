@@ -44,11 +44,7 @@ class PieceDecoder(nn.Module):
         self._encoder: tuple[Encoder, ...] = ()
 
     def tie(self, encoder: Encoder) -> None:
-        """Take the word embeddings of an encoder, which stay a part of that one alone.
-
-        Raises:
-            SpecError: It trains no embeddings of pieces.
-        """
+        """Take the word embeddings of an encoder, which stay a part of that one alone."""
         if encoder.stock is None:
             raise SpecError(
                 "masked language modelling predicts the pieces that an encoder reads, and this "

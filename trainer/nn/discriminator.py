@@ -16,7 +16,7 @@ from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import keep_torch_weights
 
 Level: TypeAlias = Literal["word", "sentence"]
-"""What is classified: each word, or the mean over the words of a sequence."""
+"""The classified: each word, or the mean over the words of a sequence."""
 
 _CONVOLVED: Final = 128
 _BLOCKS: Final = 3
@@ -60,7 +60,7 @@ class Discriminator(nn.Module):
         return self.layers(read_BWD), real_BW
 
     def read(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:  # noqa: ARG002
-        """What the linear maps read of each word: its state. *Shape:* (B, W, D)."""
+        """The input of the linear maps: the state of each word. *Shape:* (B, W, D)."""
         return states_BWD
 
 

@@ -19,9 +19,6 @@ def run_config(run: Path) -> dict[str, Any]:
 
     Args:
         run: Output folder of the run, or the folder of its model.
-
-    Raises:
-        ModelLoadError: There is none.
     """
     try:
         content = parse_json((_folder(run) / "config.json").read_text("utf-8"))
@@ -38,9 +35,6 @@ def run_weights(run: Path, part: str) -> dict[str, Tensor]:
     Args:
         run: As for `run_config`.
         part: Name of the module, such as ``encoder`` or ``head``.
-
-    Raises:
-        ModelLoadError: There are none to read.
     """
     from safetensors.torch import load_file
 
@@ -57,11 +51,7 @@ def run_weights(run: Path, part: str) -> dict[str, Tensor]:
 
 
 def check_same_tokenizer(run: Path, ours: Requirements) -> None:
-    """Refuse data of other pieces than those of an earlier run.
-
-    Raises:
-        SpecError: The run has another tokenizer.
-    """
+    """Refuse data of other pieces than those of an earlier run."""
     theirs = run_config(run)["requires"]
     if theirs["tokenizer"] != ours.tokenizer:
         raise SpecError(

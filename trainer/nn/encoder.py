@@ -1,4 +1,4 @@
-"""What an encoder is: a torch module from a batch to states."""
+"""An encoder: a torch module from a batch to states."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.transformer import GeneratingDecoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class Encoder(nn.Module):
@@ -28,23 +28,26 @@ class Encoder(nn.Module):
         pretrained: A stock encoder to take instead of a new one.
 
     Attributes:
+        options: Of the model; a subclass annotates them with their own class.
         width: Of the last states.
         syntax_width: Of the syntax states; None where the encoder has none.
         stock: The stock encoder that training runs; None where training runs none.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
-    """What it gives on request: ``hidden_states``, ``attentions``, ``last_memory``."""
+    """Outputs on request: ``hidden_states``, ``attentions``, ``last_memory``."""
 
+    options: Any
     width: int
     syntax_width: int | None = None
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:  # noqa: ARG002
         super().__init__()
+        self.options = config.model_options()
 
     @property
     def stock(self) -> PreTrainedModel | None:
-        """See the class."""
+        """The stock encoder that training runs; None where it runs none."""
         return None
 
     @property
@@ -65,8 +68,4 @@ class Encoder(nn.Module):
         """Become what the encoder is at a step of the run (0-based), such as with less dropout."""
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Finish a new model, which is not loaded from a folder: called once, before training.
-
-        Raises:
-            SpecError: The stock encoder or the options do not fit the system.
-        """
+        """Finish a new model, which is not loaded from a folder: called once, before training."""

@@ -23,7 +23,7 @@ from trainer.nn.transformer import GeneratingDecoder
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How translations are sought.
+    """The search for translations.
 
     Attributes:
         start: Id before the first piece.
@@ -58,12 +58,6 @@ def generate(
     """The best hypothesis of each example, without the start. *Shape:* (B, T), int64.
 
     After its end a row has padding, or the end again. No row depends on the others.
-
-    Args:
-        decoder: The decoder.
-        states_BLD: What the encoder gives.
-        mask_BL: True on real positions of the source.
-        search: How.
     """
     untyped = cast(Any, decoder)  # transformers types it by a protocol
     start_B1 = torch.full((len(states_BLD), 1), search.start, device=states_BLD.device)

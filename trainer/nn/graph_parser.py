@@ -17,7 +17,14 @@ from torch.nn import functional as F
 from syntax.batches import IGNORE
 from syntax.trees.mst import sentence_heads
 from syntax.variant import Variant, is_released
-from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.biaffine import (
+    Biaffine,
+    FeatureDropout,
+    keep_torch_weights,
+    possible_heads,
+    states_at,
+    summed_loss,
+)
 
 SYMBOLS: Final = 3
 """Outputs before the relations: the release has types for padding, ROOT and the end of a sentence.
@@ -60,27 +67,20 @@ class GraphParser(nn.Module):
         self.as_relation = nn.ModuleList(nn.Linear(width, relation) for _ in "hd")
         self.arcs = Biaffine(arc, arc, 1, as_one=True)
         self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
-        self.dropout = nn.Dropout1d(dropout)
+        self.dropout = FeatureDropout(dropout)
         keep_torch_weights(self)
 
     def project(self, states_BHD: Tensor) -> Projected:
         """The projections of the states of ROOT and the words."""
-        states_BHD = self._dropped(states_BHD)
+        states_BHD = self.dropout(states_BHD)
         arc_heads, arc_words = self._both(self.as_arc, states_BHD)
         relation_heads, relation_words = self._both(self.as_relation, states_BHD)
         return Projected(arc_heads, arc_words[:, 1:], relation_heads, relation_words[:, 1:])
 
     def forward(self, projected: Projected, sentences_BW: Tensor) -> Tensor:
-        """Scores of the heads of each word. *Shape:* (B, W, H), float32.
-
-        Args:
-            projected: What `project` gives.
-            sentences_BW: Sentence of each word, -1 on padding.
-        """
+        """Scores of the heads of each word. *Shape:* (B, W, H), float32."""
         scores_BWH: Tensor = self.arcs(projected.arc_words, projected.arc_heads)
-        same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
-        same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
-        possible_BWH = F.pad(same_BWW, (1, 0), value=True)
+        possible_BWH = possible_heads(sentences_BW, itself=True)
         return scores_BWH[:, 0].masked_fill(~possible_BWH, HIDDEN)
 
     def relate(self, projected: Projected, heads_BW: Tensor) -> Tensor:
@@ -90,8 +90,7 @@ class GraphParser(nn.Module):
             projected: What `project` gives.
             heads_BW: 0 for ROOT, i for the i-th word.
         """
-        heads_BHD = projected.relation_heads
-        chosen = heads_BHD.gather(1, heads_BW[:, :, None].expand(-1, -1, heads_BHD.shape[2]))
+        chosen = states_at(projected.relation_heads, heads_BW)
         return self.relations.of_pairs(projected.relation_words, chosen)
 
     def relate_all(self, projected: Projected) -> Tensor:
@@ -101,12 +100,8 @@ class GraphParser(nn.Module):
 
     def _both(self, maps: nn.ModuleList, states_BHD: Tensor) -> tuple[Tensor, Tensor]:
         both = torch.cat([F.elu(one(states_BHD)) for one in maps], dim=1)
-        heads, words = self._dropped(both).chunk(2, dim=1)
+        heads, words = self.dropout(both).chunk(2, dim=1)
         return heads, words
-
-    def _dropped(self, states_BHD: Tensor) -> Tensor:
-        dropped: Tensor = self.dropout(states_BHD.transpose(1, 2)).transpose(1, 2)
-        return dropped
 
 
 def graph_loss(
@@ -130,11 +125,7 @@ def graph_loss(
     scores_BWR = parser.relate(projected, heads_BW.clamp(min=0))
     known_BW = learned_BW & (relations_BW != IGNORE)
     types_BW = torch.where(known_BW, relations_BW + SYMBOLS, IGNORE)
-    total = F.cross_entropy(
-        arcs_BWH.flatten(0, 1), heads_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    ) + F.cross_entropy(
-        scores_BWR.flatten(0, 1), types_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
+    total = summed_loss(arcs_BWH, heads_BW) + summed_loss(scores_BWR, types_BW)
     return total / learned_BW.sum().clamp(min=1)
 
 
@@ -142,10 +133,6 @@ def graph_energy(arcs_BWH: Tensor, relations_BWHR: Tensor) -> Tensor:
     """``log p(head) + max over relations of log p(relation | head)``. *Shape:* (B, W, H), float32.
 
     The relations' probabilities count the symbols, and the best one is none of them.
-
-    Args:
-        arcs_BWH: Scores of heads.
-        relations_BWHR: Scores of relations with each head.
     """
     best_BWH = relations_BWHR.log_softmax(-1)[..., SYMBOLS:].amax(-1)
     return arcs_BWH.log_softmax(-1) + best_BWH

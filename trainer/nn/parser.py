@@ -13,11 +13,16 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from syntax.batches import IGNORE
 from syntax.variant import Variant, is_released
-from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.biaffine import (
+    Biaffine,
+    keep_torch_weights,
+    possible_heads,
+    states_at,
+    summed_loss,
+)
 from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
@@ -50,11 +55,6 @@ class Words(NamedTuple):
 
 class BiaffineParser(nn.Module):
     """Scores of heads and relations.
-
-    Args:
-        options: Sizes and parts.
-        width: Of the encoder's states.
-        layers: States of each position that there are to mix.
 
     Attributes:
         width: Of the words' states.
@@ -131,13 +131,7 @@ class BiaffineParser(nn.Module):
         """Scores of the heads of each word: ROOT, then the words. *Shape:* (B, W, H), float32."""
         dependents, heads = self.as_arc[0](states_BWD), self.as_arc[1](self._with_root(states_BWD))
         scores_BWH: Tensor = self.arcs(dependents, heads)[:, 0]
-        same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
-        same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
-        same_BWW = same_BWW & ~torch.eye(
-            same_BWW.shape[1], dtype=torch.bool, device=same_BWW.device
-        )
-        possible_BWH = F.pad(same_BWW, (1, 0), value=True)
-        return scores_BWH.masked_fill(~possible_BWH, IMPOSSIBLE)
+        return scores_BWH.masked_fill(~possible_heads(sentences_BW), IMPOSSIBLE)
 
     def relate(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
         """Scores of the relations of each word to its head. *Shape:* (B, W, R), float32.
@@ -147,22 +141,16 @@ class BiaffineParser(nn.Module):
             heads_BW: 0 for ROOT, i for the i-th word.
         """
         dependents, heads = self._related(states_BWD)
-        chosen = heads.gather(1, heads_BW[:, :, None].expand(-1, -1, heads.shape[2]))
-        return self.relations.of_pairs(dependents, chosen)
+        return self.relations.of_pairs(dependents, states_at(heads, heads_BW))
 
     def probabilities(self, states_BWD: Tensor, arcs_BWH: Tensor) -> Tensor:
-        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32.
-
-        Args:
-            states_BWD: Of the words.
-            arcs_BWH: Scores of their heads.
-        """
+        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32."""
         dependents, heads = self._related(states_BWD)
         relations_BRWH: Tensor = self.relations(dependents, heads).log_softmax(1)
         return (arcs_BWH.log_softmax(-1) + relations_BRWH.amax(1)).exp()
 
     def _related(self, states_BWD: Tensor) -> tuple[Tensor, Tensor]:
-        """What scores relations of: the words as dependents, and ROOT and the words as heads."""
+        """The words as dependents, and ROOT and the words as heads of relations."""
         dependents, heads = self.as_relation
         return dependents(states_BWD), heads(self._with_root(states_BWD))
 
@@ -198,11 +186,7 @@ def parser_loss(
     learned_BW = heads_BW != IGNORE
     scores_BWR = parser.relate(states_BWD, heads_BW.clamp(min=0))
     relations_BW = torch.where(learned_BW, relations_BW, IGNORE)
-    total = F.cross_entropy(
-        arcs_BWH.flatten(0, 1), heads_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    ) + F.cross_entropy(
-        scores_BWR.flatten(0, 1), relations_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
+    total = summed_loss(arcs_BWH, heads_BW) + summed_loss(scores_BWR, relations_BW)
     count = learned_BW.sum()
     if is_released(variant):
         count = learned_BW.any(1).sum() * real_BW.sum()

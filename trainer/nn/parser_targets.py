@@ -1,4 +1,4 @@
-"""What a parser reads and learns of the words of a batch, as NumPy arrays.
+"""Words of a batch as a parser reads and learns them, as NumPy arrays.
 
 Nothing here imports torch.
 """
@@ -74,7 +74,7 @@ def parser_targets(
 
 
 def learned_rows(arrays: Mapping[str, Any], trees: Trees) -> NDArray[np.bool_]:
-    """Which sequences have trees that count. *Shape:* (B,)."""
+    """Sequences whose trees count. *Shape:* (B,)."""
     gold: NDArray[np.bool_] = np.asarray(arrays["is_gold"], bool)
     return gold if trees == "gold" else np.ones(len(gold), bool)
 

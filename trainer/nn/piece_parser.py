@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from syntax.batches import IGNORE
 from syntax.variant import Variant, is_released
+from trainer.nn.biaffine import mean_loss, states_at
 from trainer.nn.context import SharedDropout
 
 RESERVED: Final = ("_", "APP")
@@ -41,8 +41,7 @@ class PieceScores:
 
     def of_heads(self, heads_BL: Tensor) -> Tensor:
         """Scores of the labels of each position under one head. *Shape:* (B, L, C), float32."""
-        index_BL1 = heads_BL[:, :, None]
-        heads_BLJ = self.heads_BHJ.gather(1, index_BL1.expand(-1, -1, self.heads_BHJ.shape[2]))
+        heads_BLJ = states_at(self.heads_BHJ, heads_BL)
         with torch.autocast(heads_BLJ.device.type, enabled=False):
             return torch.einsum("bli,cij,blj->blc", self.dependents_BLI, self.labels_CIJ, heads_BLJ)
 
@@ -104,12 +103,7 @@ class PieceParser(nn.Module):
         nn.init.zeros_(self.labels_CIJ)
 
     def forward(self, states_BLD: Tensor, mask_BL: Tensor) -> PieceScores:
-        """The scores.
-
-        Args:
-            states_BLD: Of the positions.
-            mask_BL: Where a real position is, bool.
-        """
+        """The scores."""
         found = {name: of(states_BLD).float() for name, of in self.projections.items()}
         with torch.autocast(states_BLD.device.type, enabled=False):
             dependents_BLI = _with_one(found["arc_dependent"])
@@ -133,14 +127,7 @@ def piece_loss(scores: PieceScores, heads_BL: Tensor, labels_BL: Tensor) -> Tens
         labels_BL: Right labels, int64, likewise.
     """
     labels_BLC = scores.of_heads(heads_BL.clamp(min=0))
-    return _mean_loss(scores.arcs_BLH, heads_BL) + _mean_loss(labels_BLC, labels_BL)
-
-
-def _mean_loss(scores: Tensor, targets_BL: Tensor) -> Tensor:
-    total = F.cross_entropy(
-        scores.flatten(0, 1), targets_BL.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
-    return total / (targets_BL != IGNORE).sum().clamp(min=1)
+    return mean_loss(scores.arcs_BLH, heads_BL) + mean_loss(labels_BLC, labels_BL)
 
 
 class OrthogonalLinear(nn.Linear):

@@ -58,12 +58,7 @@ class DistanceProbe(nn.Module):
 
 
 class DepthProbe(nn.Module):
-    """L1 loss between ||B g_i||^2 and the depth of piece i.
-
-    Args:
-        width: Of the states.
-        rank: Rows of B.
-    """
+    """L1 loss between ||B g_i||^2 and the depth of piece i."""
 
     own_initial_weights = True
 

@@ -45,9 +45,6 @@ class RelativeBertModel(BertModel):
     Args:
         config: Sizes; ``max_position_embeddings`` is P.
         add_pooling_layer: As of BERT.
-
-    Raises:
-        SpecError: The kind of positions is none of the two.
     """
 
     config_class = RelativeBertConfig

@@ -43,11 +43,7 @@ class AttentionRows:
 
     @property
     def layer(self) -> LayerAttention:
-        """What the last layer attended with.
-
-        Raises:
-            SpecError: No layer was asked, or none of them is of an attention of ours.
-        """
+        """The queries and keys of the last layer."""
         if self._layer is None:
             raise SpecError(
                 "the encoder's layers do not hand out what they attend with, and an objective "

@@ -9,11 +9,7 @@ from torch import Tensor, nn
 
 
 class ScalarMix(nn.Module):
-    """``gamma * sum_k softmax(w)_k h_k`` (Peters et al. 2018, equation 1); at first the plain mean.
-
-    Args:
-        layers: How many states there are of each position.
-    """
+    """``gamma * sum_k softmax(w)_k h_k``, at first the plain mean (Peters et al. 2018, eq. 1)."""
 
     own_initial_weights = True
 

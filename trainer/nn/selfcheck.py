@@ -1,4 +1,4 @@
-"""Whether an encoder's attention does what syntax tells it, tried on a few pieces before a run.
+"""A trial of an encoder's attention before a run: it does what syntax tells it.
 
 An encoder that drops a keyword, or reads a mask in another way, trains without an error and learns
 nothing of trees. No list of families can say which do so: transformers rewrites them.
@@ -37,13 +37,6 @@ def check_reads_scores(encoder: PreTrainedModel, **options: Any) -> None:
     A score that forbids a position must give the states that the stock encoder gives where that
     position is padding; each layer must read its own part, once; biases must have the shape of
     queries, keys and values; no position may read padding.
-
-    Args:
-        encoder: The encoder.
-        options: Further arguments of its ``forward``.
-
-    Raises:
-        SpecError: It does not.
     """
     with _trial(encoder, encoder, "its attention") as batch:
         config, seen = encoder.config, batch.attention_mask_BL
@@ -80,9 +73,6 @@ def check_attends_locally(
         encoder: The stock encoder.
         gates: By layer, the share of the local attention.
         forward: States of a batch, *shape* (B, L, D), from it, ``near`` (B, L, L) and options.
-
-    Raises:
-        SpecError: They do not.
     """
     check_reads_scores(encoder, near=torch.ones(1, 1, 1, dtype=torch.bool))
     what = "the attention of its layers"
@@ -119,9 +109,6 @@ def check_layer_obeys(
         encoder: The stock encoder that it is on top of.
         name: Of the mask, among a batch's extras.
         forward: From states, *shape* (B, L, D), and a batch with the mask to new states.
-
-    Raises:
-        SpecError: The states of a forbidden position change those of others.
     """
     with _trial(module, encoder, "a further layer of its kind") as batch:
         length = batch.input_ids_BL.shape[1]

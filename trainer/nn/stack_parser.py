@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from syntax.batches import IGNORE
-from trainer.nn.biaffine import Biaffine, keep_torch_weights
+from trainer.nn.biaffine import Biaffine, FeatureDropout, keep_torch_weights, states_at
 from trainer.nn.graph_parser import HIDDEN, SYMBOLS
 from trainer.nn.recurrent import in_full_precision
 
 Search: TypeAlias = Literal["arcs", "joint"]
-"""What a beam ranks the moves of a step by, to the score of their hypotheses: the arc alone, where
-the best relation of those that are kept counts from then on, as in the release; or arc and relation
+"""The score of a beam's moves, which joins that of their hypotheses: of the arc alone, where the
+best relation of those that are kept counts from then on, as in the release; or of arc and relation
 together, where a node that points to itself has none."""
 
 
@@ -77,7 +77,7 @@ class StackParser(nn.Module):
         self.relation_target = nn.Linear(width, relation)
         self.arcs = Biaffine(arc, arc, 1, as_one=True)
         self.relations = Biaffine(relation, relation, SYMBOLS + relations, as_one=True)
-        self.dropout = nn.Dropout1d(dropout)
+        self.dropout = FeatureDropout(dropout)
         self.input_dropout, self.state_dropout = input_dropout, state_dropout
         keep_torch_weights(self)
         setattr(self.cell, "own_initial_weights", True)  # noqa: B010 - no attribute of the class
@@ -97,7 +97,7 @@ class StackParser(nn.Module):
         means, each over its own steps.
         """
         first_BD = self.start(summary_BD)
-        states_BHD = self._dropped(states_BHD)
+        states_BHD = self.dropout(states_BHD)
         tops_BSD = self._run(states_BHD, steps.tops, steps.above, first_BD)
         arc_top, arc_target = self._together(self.arc_top(tops_BSD), self.arc_target(states_BHD))
         relation_top, relation_target = self._together(
@@ -105,7 +105,7 @@ class StackParser(nn.Module):
         )
         scores_BSH = self.arcs(arc_top, arc_target)[:, 0]
         scores_BSH = scores_BSH.masked_fill(~real_BH[:, None], HIDDEN)
-        chosen_BSD = _taken(relation_target, steps.targets.clamp(min=0))
+        chosen_BSD = states_at(relation_target, steps.targets.clamp(min=0))
         scores_BSR = self.relations.of_pairs(relation_top, chosen_BSD)
         leaf_BS = steps.targets == steps.tops
         losses = []
@@ -194,7 +194,7 @@ class StackParser(nn.Module):
         self, states_BHD: Tensor, tops_BS: Tensor, above_BS: Tensor, memory_BD: Tensor
     ) -> Tensor:
         """The states of the LSTM after each step. *Shape:* (B, S, D)."""
-        both_BSD = _taken(states_BHD, tops_BS) + _taken(states_BHD, above_BS)
+        both_BSD = states_at(states_BHD, tops_BS) + states_at(states_BHD, above_BS)
         inputs_BSD = F.elu(self.source(both_BSD))
         ones_BD = inputs_BSD.new_ones(len(inputs_BSD), inputs_BSD.shape[2])
         inputs_BSD = inputs_BSD * F.dropout(ones_BD, self.input_dropout, self.training)[:, None]
@@ -203,16 +203,13 @@ class StackParser(nn.Module):
         for inputs_BD in inputs_BSD.unbind(1):
             state_BD, memory_BD = self.cell(inputs_BD, (state_BD * mask_BD, memory_BD))
             found.append(state_BD)
-        return self._dropped(torch.stack(found, dim=1))
+        dropped_BSD: Tensor = self.dropout(torch.stack(found, dim=1))
+        return dropped_BSD
 
     def _together(self, tops_BSD: Tensor, targets_BHD: Tensor) -> tuple[Tensor, Tensor]:
         """Both after ELU and one mask of features for the two."""
-        both = self._dropped(torch.cat([F.elu(tops_BSD), F.elu(targets_BHD)], dim=1))
+        both = self.dropout(torch.cat([F.elu(tops_BSD), F.elu(targets_BHD)], dim=1))
         return both[:, : tops_BSD.shape[1]], both[:, tops_BSD.shape[1] :]
-
-    def _dropped(self, states_BHD: Tensor) -> Tensor:
-        dropped: Tensor = self.dropout(states_BHD.transpose(1, 2)).transpose(1, 2)
-        return dropped
 
 
 @dataclass(slots=True)
@@ -253,7 +250,3 @@ class _Hypothesis:
         heads, relations, last = self.heads.copy(), self.relations.copy(), self.last.copy()
         heads[target], relations[target], last[top] = top, relation, target
         return _Hypothesis(score, [*self.stack, target], heads, relations, last, self.left - 1)
-
-
-def _taken(states_BHD: Tensor, places_BS: Tensor) -> Tensor:
-    return states_BHD.gather(1, places_BS[:, :, None].expand(-1, -1, states_BHD.shape[2]))

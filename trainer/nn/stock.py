@@ -44,7 +44,7 @@ ATTENTION: Final = {"sdpa": SDPA, "eager": EAGER}
 """Our implementations, by transformers' name of what they extend."""
 
 _YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
-"""What the service too takes for yes in a variable, in any case."""
+"""Values of a variable that mean yes, in any case, as in the service."""
 
 
 def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
@@ -74,9 +74,6 @@ def load_encoder(
         dtype: Of the weights. Weights that are to be trained are float32, whatever the files
             hold: mixed precision keeps a copy of them, and heads are float32. ``auto`` leaves them
             as they are.
-
-    Raises:
-        ModelLoadError: It has no weights, or cannot be had.
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
@@ -88,12 +85,7 @@ def load_encoder(
 
 
 def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
-    """The linear map of a pretrained encoder's own pooler, which goes before a tanh.
-
-    Raises:
-        SpecError: The encoder has none, or its files have no weights for it.
-        ModelLoadError: As `load_encoder`.
-    """
+    """The linear map of a pretrained encoder's own pooler, which goes before a tanh."""
     try:
         encoder, info = AutoModel.from_pretrained(
             name, dtype=torch.float32, output_loading_info=True, **_from_hub()
@@ -110,13 +102,13 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
 
 
 def _from_hub() -> dict[str, Any]:
-    """Whether transformers may ask the hub: for the model, and (where PEFT is there) an adapter."""
+    """Leave to ask the hub for the model and, where PEFT is there, for an adapter."""
     offline = {"local_files_only": is_offline()}
     return {**offline, "adapter_kwargs": offline}
 
 
 def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
-    """What the family of an encoder takes of our wishes: no pooler, and our attention."""
+    """Arguments that the family of an encoder takes: no pooler, and our attention."""
     found: Any = MODEL_MAPPING[type(config)]
     family = found[0] if isinstance(found, tuple) else found
     wishes: dict[str, Any] = {}
@@ -128,16 +120,7 @@ def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
 
 
 def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> PretrainedConfig:
-    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary.
-
-    Args:
-        options: Name the encoder, or say how a new one is built.
-        special: Of the data's tokenizer.
-
-    Raises:
-        ModelLoadError: It is neither a folder with a configuration, nor on the hub, nor bundled.
-        SpecError: The model is no encoder alone, or a bundled one was asked for weights.
-    """
+    """The encoder's configuration; a random encoder takes the tokenizer's vocabulary."""
     if (content := options.new_encoder()) is not None:
         sizes = {"vocab_size": special.vocab_size, "pad_token_id": special.pad_id}
         return AutoConfig.for_model(**{**content, **sizes})
@@ -163,7 +146,7 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
 
 
 def is_offline() -> bool:
-    """Whether ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
+    """True where ``PARSEBANK_OFFLINE`` forbids the model hub: then only its cache is read."""
     return os.environ.get("PARSEBANK_OFFLINE", "").lower() in _YES
 
 
@@ -202,9 +185,6 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
         name: Of the option.
         layers: Its value, 0-based.
         count: How many layers the encoder has.
-
-    Raises:
-        SpecError: The encoder has no such layer.
     """
     if layers is None:
         return list(range(count))
@@ -214,11 +194,7 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
-    """The layers of an encoder, from the first to the last.
-
-    Raises:
-        SpecError: They are not built as BERT's are.
-    """
+    """The layers of an encoder, from the first to the last."""
     layers = getattr(getattr(encoder, "encoder", None), "layer", None)
     if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
         raise _other_layers(encoder)
@@ -229,9 +205,6 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
     """A new layer of the encoder's own kind, to go on top of it.
 
     Like its own it is called with states, *shape* (B, L, D), and an attention mask.
-
-    Raises:
-        SpecError: Its layers are built neither as BERT's are nor as the Transformer's.
     """
     if isinstance(encoder, transformer.TransformerEncoder):
         return encoder.further_layer()
@@ -243,7 +216,7 @@ def further_layer(encoder: PreTrainedModel) -> nn.Module:
 
 
 def is_causal(encoder: PreTrainedModel) -> bool:
-    """Whether a position sees only itself and those before it, as in GPT-2."""
+    """True of an encoder whose positions see only themselves and those before, as GPT-2."""
     return any(getattr(module, "is_causal", False) for module in encoder.modules())
 
 
@@ -259,12 +232,7 @@ def positions_of(encoder: PreTrainedModel) -> int | None:
 
 
 def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
-    """Refuse an encoder that cannot read the data.
-
-    Raises:
-        SpecError: Its vocabulary is smaller than the tokenizer's, or its positions are fewer than
-            ``max_length``.
-    """
+    """Refuse an encoder that cannot read the data."""
     if special.vocab_size > encoder.vocab_size:
         raise SpecError(
             f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from syntax.batches import IGNORE
+from trainer.nn.biaffine import mean_loss
 from trainer.nn.context import BiLstm
 from trainer.nn.crf import ConditionalRandomField, bioul_names
 from trainer.nn.scalar_mix import ScalarMix
@@ -83,7 +84,7 @@ class TokenTagger(nn.Module):
             states_BTD = self.lstm(states_BTD, real_BT)
         scores_BTC = self.output(self.dropout(states_BTD)).float()
         if self.crf is None:
-            found_BTC, loss = scores_BTC, _token_loss(scores_BTC, tokens.tags)
+            found_BTC, loss = scores_BTC, mean_loss(scores_BTC, tokens.tags)
         else:
             loss = self._sequence_loss(scores_BTC, tokens.tags, real_BT)
             best_BT = self.stored_C[self.crf.best(scores_BTC, real_BT)]
@@ -103,15 +104,8 @@ def _stored(name: str) -> str:
     return {"L": "I", "U": "B"}.get(name[0], name[0]) + name[1:] if "-" in name else name
 
 
-def _token_loss(scores_BTC: Tensor, tags_BT: Tensor) -> Tensor:
-    total = F.cross_entropy(
-        scores_BTC.flatten(0, 1), tags_BT.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
-    return total / (tags_BT != IGNORE).sum().clamp(min=1)
-
-
 def _at_pieces(found_BTC: Tensor, places_BT: Tensor, positions: int) -> Tensor:
-    """What is said of tokens, at the position of their first pieces. *Shape:* (B, L, C)."""
+    """Scores of tokens, at the positions of their first pieces. *Shape:* (B, L, C)."""
     B, _, C = found_BTC.shape
     laid_BLC = found_BTC.new_zeros(B, positions + 1, C)
     # What is behind the last position takes up the padding.

@@ -31,9 +31,6 @@ class TargetTokenizer:
         backend: A ``tokenizers.Tokenizer``.
         special: Its special tokens.
         fingerprint: As the service and the store compute it.
-
-    Raises:
-        SpecError: It ends no text, or pads with what ends one.
     """
 
     name: str
@@ -59,11 +56,7 @@ class TargetTokenizer:
         return self.special.prefix[0] if self.special.prefix else self.end
 
     def language(self, name: str) -> int:
-        """The id of the token ``<NAME>``, which says of what language a text is.
-
-        Raises:
-            SpecError: There is no such token.
-        """
+        """The id of the token ``<NAME>``, which says of what language a text is."""
         found: int | None = self.backend.token_to_id(f"<{name}>")
         if found is None:
             raise SpecError(
@@ -86,7 +79,7 @@ class TargetTokenizer:
         return ids_BT
 
     def lengths(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
-        """How many ids `encode` gives each text. *Shape:* (B,)."""
+        """Number of ids that `encode` gives each text. *Shape:* (B,)."""
         return np.array([len(ids) for ids in self._pieces(texts, longest)], np.int64)
 
     def decode(self, ids_BT: NDArray[np.integer]) -> list[str]:
@@ -106,11 +99,7 @@ class TargetTokenizer:
 
 @lru_cache(maxsize=8)
 def target_tokenizer(name: str) -> TargetTokenizer:
-    """The tokenizer in a folder, or of a name on the model hub that is cached.
-
-    Raises:
-        SpecError: There is none, or it has no order of special tokens.
-    """
+    """The tokenizer in a folder, or of a name on the model hub that is cached."""
     tokenizer = fast_tokenizer(name)
     special = None
     if tokenizer is not None:

@@ -77,9 +77,6 @@ def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
         encoder: Folder of the encoder, or its name on the hub.
         fingerprint: Of the data's tokenizer.
         name: Its name, for messages.
-
-    Raises:
-        SpecError: The encoder comes with another one.
     """
     own = read_tokenizer(encoder)
     if own is None:
@@ -105,9 +102,6 @@ def pieces_of(fingerprint: str, names: Sequence[str]) -> tuple[str, ...]:
     Args:
         fingerprint: Of the tokenizer.
         names: Folders, or names on the hub, where it may lie.
-
-    Raises:
-        SpecError: It lies in none of these.
     """
     for name in names:
         found = read_tokenizer(name)

@@ -40,7 +40,7 @@ class TransformerConfig(MarianConfig):
 
 
 class _Weights(MarianPreTrainedModel):
-    """What the weights are at first."""
+    """Initial weights."""
 
     config_class = TransformerConfig
 
@@ -96,7 +96,7 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
 
     config_class: type[PretrainedConfig] = TransformerConfig
     stack: type[PreTrainedModel] = _Decoder
-    """What its layers are of; built from the configuration alone."""
+    """Its layers; built from the configuration alone."""
 
     _supports_sdpa = True
 
@@ -161,7 +161,7 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
         encoder_attention_mask: Tensor,
         **options: Any,
     ) -> Any:
-        """What the layers give, ``last_hidden_state`` (B, T, D); arguments as of `forward`."""
+        """The output of the layers, ``last_hidden_state`` (B, T, D); arguments as of `forward`."""
         embeddings: Any = self.get_input_embeddings()
         return self.decoder(
             inputs_embeds=embeddings(input_ids),

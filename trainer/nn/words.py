@@ -16,10 +16,6 @@ class WordStates(nn.Module):
 
     A word without a piece has the state of another word of its sentence
     (`syntax.batches.words.WordLayout`) plus a learned vector, so that the two differ.
-
-    Args:
-        width: Of the states.
-        pieces: Which pieces tell the state.
     """
 
     own_initial_weights = True

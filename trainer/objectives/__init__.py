@@ -6,7 +6,6 @@ registry. Nothing here imports torch.
 """
 
 from trainer.objectives.adversary_options import AdversaryOptions
-from trainer.objectives.base import OBJECTIVES, Objective, ObjectiveEntry
 from trainer.objectives.options import (
     DependencyObjectiveOptions,
     MlmObjectiveOptions,
@@ -17,6 +16,7 @@ from trainer.objectives.options import (
     UposTaggingOptions,
     XposTaggingOptions,
 )
+from trainer.objectives.registry import OBJECTIVES, ObjectiveEntry
 from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
 from trainer.switches import Switch
 
@@ -148,7 +148,6 @@ __all__ = [
     "AdversaryOptions",
     "DependencyObjectiveOptions",
     "MlmObjectiveOptions",
-    "Objective",
     "ObjectiveEntry",
     "PhraseContrastOptions",
     "TreeContrastOptions",

@@ -55,9 +55,6 @@ class LanguageAdversary(nn.Module):
 
     Attributes:
         languages: Names of the streams, the main one, with the source language, first.
-
-    Raises:
-        SpecError: Soft labels are needed and not known.
     """
 
     needs: frozenset[str] = frozenset()

@@ -67,7 +67,7 @@ class AdversaryOptions(ObjectiveOptions):
 
     @property
     def is_soft(self) -> bool:
-        """Whether the losses have soft labels."""
+        """True of losses with soft labels."""
         return self.method == "gan" and is_released(self.gan_loss)
 
     def arrays(self) -> tuple[str, ...]:
@@ -80,12 +80,7 @@ class AdversaryOptions(ObjectiveOptions):
         return {READ: read(arrays)}
 
     def prepared(self, recipe: Recipe) -> AdversaryOptions:
-        """With soft labels, drawn from the seed: U(.7, 1) and U(0, .3).
-
-        Raises:
-            SpecError: There is no auxiliary language, or one takes steps of its own, or reads what
-                the main stream reads.
-        """
+        """With soft labels, drawn from the seed: U(.7, 1) and U(0, .3)."""
         others = [one for one in recipe.streams if self.name in {of.name for of in one.objectives}]
         if self.name not in {one.name for one in recipe.objectives} or not others:
             raise SpecError(

@@ -1,17 +1,15 @@
-"""What an objective is: a loss beside the task's, over what any encoder gives."""
+"""An objective: a loss beside the task's, over what any encoder gives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from syntax.errors import SpecError
-from syntax.registry import Registry
+from trainer.objectives.registry import OBJECTIVES
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MixedStates
-from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from trainer.nn.encoder import Encoder
 
 States: TypeAlias = Literal["last", "syntax"] | int
-"""Which states an objective reads: the last, those of the graph encoder, or those of a layer, as
+"""States that an objective reads: the last, those of the graph encoder, or those of a layer, as
 transformers counts ``hidden_states``: 0 for the embeddings."""
 
 
@@ -41,7 +39,7 @@ class Objective(Protocol):
     options: ObjectiveOptions
 
     needs: frozenset[str]
-    """What the encoder has to give beside its last states: ``hidden_states``, ``attentions``,
+    """Demands on the encoder beside its last states: ``hidden_states``, ``attentions``,
     ``attention_rows``, ``syntax_states``."""
 
     def __init__(
@@ -53,34 +51,10 @@ class Objective(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectiveEntry:
-    """An objective in the registry.
-
-    Attributes:
-        options: Its options; their ``name`` is the key.
-        module: The `Objective` as ``module:name``; it is imported when it is used, so that recipes
-            can be listed without torch.
-        switches: Where papers and their released code differ.
-    """
-
-    options: type[ObjectiveOptions]
-    module: str
-    switches: tuple[Switch, ...] = ()
-
-
-OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
-"""Every objective by its name."""
-
-
 def build_objectives(
     options: Iterable[ObjectiveOptions], config: SyntaxConfig, encoder: Encoder
 ) -> Iterator[Objective]:
-    """The active objectives.
-
-    Raises:
-        SpecError: An objective needs what the encoder does not give.
-    """
+    """The active objectives."""
     use_syntax = config.model_options().use_syntax
     for one in options:
         if not one.is_active(use_syntax):
@@ -115,18 +89,14 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 
 
 def needed_for(states: States) -> frozenset[str]:
-    """What the encoder has to give for these states."""
+    """Demands on the encoder for these states."""
     if isinstance(states, int):
         return frozenset({"hidden_states"})
     return frozenset({"syntax_states"} if states == "syntax" else ())
 
 
 def width_of(encoder: Encoder, states: States) -> int:
-    """Numbers of a state.
-
-    Raises:
-        SpecError: The encoder has no such states.
-    """
+    """Numbers of a state."""
     if states == "syntax":
         if encoder.syntax_width is None:
             raise SpecError(
@@ -150,5 +120,5 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
 
 
 def needed_for_mix(states: MixedStates) -> frozenset[str]:
-    """What the encoder has to give for its last states, or for a mean of several."""
+    """Demands on the encoder for its last states, or for a mean of several."""
     return frozenset() if states == "last" else frozenset({"hidden_states"})

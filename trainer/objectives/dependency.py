@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 
 class DependencyObjective(nn.Module):
-    """`trainer.nn.parser.BiaffineParser` over the states, detached from the encoder where asked.
-
-    Args:
-        options: Of the parser, and which trees it learns.
-        config: Says how many layers the encoder has.
-        encoder: Says how wide the states are.
-    """
+    """`trainer.nn.parser.BiaffineParser` over the states, detached from the encoder where asked."""
 
     def __init__(
         self, options: DependencyObjectiveOptions, config: SyntaxConfig, encoder: Encoder

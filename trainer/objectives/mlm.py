@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 
 class MaskedPieces(nn.Module):
-    """`trainer.nn.decoder.PieceDecoder` over the last states; the task reads masked text, too.
-
-    Args:
-        options: Whether ids have a bias.
-        config: Of the model.
-        encoder: Its word embeddings are the decoder's.
-    """
+    """`trainer.nn.decoder.PieceDecoder` over the last states; the task reads masked text, too."""
 
     needs: frozenset[str] = frozenset()
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from syntax.batches import SpecialTokens
 
 PHRASE_ARRAYS: Final = ("phrase_offsets", "phrase_anchor", "phrase_positive", "phrase_negatives")
-"""What the loss reads of `syntax.contrast.PhraseSampler`'s samples."""
+"""The loss's input of `syntax.contrast.PhraseSampler`'s samples."""
 
 TREE_ARRAYS: Final = ("tree_offsets", "tree_root", "tree_positive", "tree_negatives")
-"""What the loss reads of `syntax.contrast.TreeSampler`'s samples."""
+"""The loss's input of `syntax.contrast.TreeSampler`'s samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TreeDepthOptions(ObjectiveOptions):
     rank: Count = 64
 
     def reads_syntax_states(self) -> bool:
-        """Whether ``states`` names them."""
+        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def matrices(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class TreeDistanceOptions(ObjectiveOptions):
     target: Variant = "as_published"
 
     def reads_syntax_states(self) -> bool:
-        """Whether ``states`` names them."""
+        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def matrices(self) -> tuple[str, ...]:
@@ -235,7 +235,7 @@ class XposTaggingOptions(ObjectiveOptions):
         return True
 
     def arrays(self) -> tuple[str, ...]:
-        """Which pieces are whose, and the tag of each word."""
+        """The word of each piece, and the tag of each word."""
         return (f"{self.column}_pieces", f"{self.column}_sources", f"{self.column}_tags")
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:

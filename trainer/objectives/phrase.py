@@ -65,11 +65,6 @@ class PhraseContrast(nn.Module):
     Rows are computed for the anchors, positives and negatives alone, each once
     (`trainer.nn.rows`). To know how many rows an example has at most, the host waits for the device
     once in each step.
-
-    Args:
-        options: Which function of the divergences.
-        config: Not read.
-        encoder: Not read.
     """
 
     needs: frozenset[str] = frozenset({"attention_rows"})
@@ -122,7 +117,7 @@ class PhraseContrast(nn.Module):
     def _weights(
         self, rows: AttentionRows, batch: SyntaxBatch, example_S: Tensor, members_SM: Tensor
     ) -> Tensor:
-        """What each piece of each sample attends to, a mean over heads. *Shape:* (S, M, L)."""
+        """Attention of each piece of each sample, a mean over heads. *Shape:* (S, M, L)."""
         B, L = batch.input_ids_BL.shape
         flat_SM = example_S[:, None] * L + members_SM
         wanted_BL = torch.zeros(B * L, dtype=torch.bool, device=flat_SM.device)

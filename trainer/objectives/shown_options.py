@@ -44,7 +44,7 @@ class TreeRegOptions(ObjectiveOptions):
         return self.weight > 0 and use_syntax
 
     def reads_syntax_states(self) -> bool:
-        """Whether ``states`` names them."""
+        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def arrays(self) -> tuple[str, ...]:

@@ -23,16 +23,7 @@ if TYPE_CHECKING:
 
 
 class WordTagging(nn.Module):
-    """A linear map from the state of each word to its tag.
-
-    Args:
-        options: Which states, and the names of the tags.
-        config: Says how many layers the encoder has.
-        encoder: Says how wide the states are.
-
-    Raises:
-        SpecError: No names of tags are known.
-    """
+    """A linear map from the state of each word to its tag."""
 
     def __init__(self, options: XposTaggingOptions, config: SyntaxConfig, encoder: Encoder) -> None:
         super().__init__()

@@ -54,11 +54,6 @@ class TreeContrast(nn.Module):
     All that the loss reads of the states is their products ``z_i . z_j`` within an example, which
     are computed once, 2 L^2 D multiplications and additions. The states of S (K + 1) sets of W
     pieces are not gathered: that would be S (K + 1) W D numbers, where the products are B L^2.
-
-    Args:
-        options: Which form of the loss.
-        config: Not read.
-        encoder: Says how wide the states are.
     """
 
     needs: frozenset[str] = frozenset()
@@ -97,7 +92,7 @@ class TreeContrast(nn.Module):
     def similarities(
         self, products_BLL: Tensor, example_S: Tensor, root_S: Tensor, sets_STW: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """How similar each set is to the root of its sample, and which sets there are.
+        """Similarity of each set to the root of its sample, and the sets that there are.
 
         Args:
             products_BLL: Of the states of each example.

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 class TreeDepth(DepthProbe):
-    """`trainer.nn.probes.DepthProbe` over the states that the options name.
-
-    Args:
-        options: Which states, and the probe's rank.
-        config: Not read.
-        encoder: Says how wide the states are.
-    """
+    """`trainer.nn.probes.DepthProbe` over the states that the options name."""
 
     def __init__(
         self,

@@ -46,9 +46,6 @@ class TreePlanting(nn.Module):
         options: Which heads.
         config: Not read.
         encoder: Says how many heads there are, and whether they see what comes after a word.
-
-    Raises:
-        SpecError: The encoder has no such head.
     """
 
     needs: frozenset[str] = frozenset({"attention_rows"})

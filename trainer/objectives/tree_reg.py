@@ -51,9 +51,6 @@ class TreeReg(nn.Module):
         options: Which states, and how losses become one.
         config: Not read.
         encoder: Says how wide the states are, and how many heads it has.
-
-    Raises:
-        SpecError: The encoder has fewer heads than the options name.
     """
 
     def __init__(

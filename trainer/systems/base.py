@@ -1,11 +1,11 @@
-"""What a system is, and the registry of all systems."""
+"""A system, and the registry of all systems."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from syntax.registry import Registry
 from trainer.options.model import ModelOptions
@@ -13,8 +13,6 @@ from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from trainer.nn.encoder import Encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,9 @@ class System:
     switches: tuple[Switch, ...] = ()
     relations: str | None = None
 
-    def load_encoder(self) -> type[Encoder]:
-        """The class of the encoder."""
-        found: type[Encoder] = resolve_name(self.encoder)
+    def load_encoder(self) -> type[Any]:
+        """The class of the encoder, a `trainer.nn.encoder.Encoder`."""
+        found: type[Any] = resolve_name(self.encoder)
         return found
 
     def load_relations(self) -> Mapping[str, Callable[..., Tensor]]:

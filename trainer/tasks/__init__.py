@@ -1,11 +1,9 @@
-"""What models predict, by name; importing this registers every task, without torch.
+"""Tasks by name; importing this registers every one, without torch.
 
-The classes that need torch are imported when they are first used.
+Their classes, which need torch, are in the module of each, and imported when they are first used.
 """
 
 from dataclasses import fields
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
 
 from trainer.options.task import TaskOptions
 from trainer.switches import Switch
@@ -28,23 +26,6 @@ from trainer.tasks.options import (
     UslOptions,
 )
 from trainer.tasks.registry import TASKS, TaskEntry
-
-if TYPE_CHECKING:
-    from trainer.tasks.base import Arrays, Baseline, Head, Scorer, Scores, Task
-    from trainer.tasks.clm import Clm
-    from trainer.tasks.denoising import Denoising
-    from trainer.tasks.dependency import Dependency
-    from trainer.tasks.extractive_qa import ExtractiveQa
-    from trainer.tasks.intent_slots import IntentSlots
-    from trainer.tasks.mlm import Mlm
-    from trainer.tasks.multiple_choice import MultipleChoice
-    from trainer.tasks.relation import Relation
-    from trainer.tasks.sequence_classification import SequenceClassification
-    from trainer.tasks.structural_probe import StructuralProbe
-    from trainer.tasks.token_classification import TokenClassification
-    from trainer.tasks.translation import Translation
-    from trainer.tasks.trees import Trees
-    from trainer.tasks.usl import Usl
 
 _TAGGING = Switch(
     "task.word_labels",
@@ -133,73 +114,23 @@ _register(TranslationOptions, "Translation", "TranslationHead")
 _register(TreesOptions, "Trees", "TreesHead")
 _register(UslOptions, "Usl", "UslHead")
 
-_HOMES: Final = {
-    "Arrays": "base",
-    "Baseline": "base",
-    "Clm": "clm",
-    "Denoising": "denoising",
-    "Dependency": "dependency",
-    "ExtractiveQa": "extractive_qa",
-    "Head": "base",
-    "IntentSlots": "intent_slots",
-    "Mlm": "mlm",
-    "MultipleChoice": "multiple_choice",
-    "Relation": "relation",
-    "Scorer": "base",
-    "Scores": "base",
-    "SequenceClassification": "sequence_classification",
-    "StructuralProbe": "structural_probe",
-    "Task": "base",
-    "TokenClassification": "token_classification",
-    "Translation": "translation",
-    "Trees": "trees",
-    "Usl": "usl",
-}
-"""The module of each name that needs torch."""
-
 __all__ = [
     "TASKS",
-    "Arrays",
-    "Baseline",
-    "Clm",
     "ClmOptions",
-    "Denoising",
     "DenoisingOptions",
-    "Dependency",
     "DependencyOptions",
-    "ExtractiveQa",
     "ExtractiveQaOptions",
     "GraphParserOptions",
-    "Head",
-    "IntentSlots",
     "IntentSlotsOptions",
-    "Mlm",
     "MlmOptions",
-    "MultipleChoice",
     "MultipleChoiceOptions",
-    "Relation",
     "RelationOptions",
-    "Scorer",
-    "Scores",
-    "SequenceClassification",
     "SequenceClassificationOptions",
     "StackParserOptions",
-    "StructuralProbe",
     "StructuralProbeOptions",
-    "Task",
     "TaskEntry",
-    "TokenClassification",
     "TokenClassificationOptions",
-    "Translation",
     "TranslationOptions",
-    "Trees",
     "TreesOptions",
-    "Usl",
     "UslOptions",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

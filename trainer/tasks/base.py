@@ -1,4 +1,4 @@
-"""What a task is: options, the targets that models learn from, a head, and a scorer."""
+"""A task: options, the targets that models learn from, a head, and a scorer."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 Arrays = Mapping[str, Any]
 """A batch as a stream gives it: NumPy arrays and lists by name."""
@@ -70,9 +69,30 @@ class Scorer(Protocol):
         ...
 
 
+class MeanLoss:
+    """The mean loss of an evaluation, over labels rather than over batches.
+
+    It reads the device once, at the end.
+    """
+
+    def __init__(self) -> None:
+        self._sums: list[Tensor] = []
+        self._counts: list[Tensor] = []
+
+    def add(self, mean: Tensor, count: Tensor) -> None:
+        """Take the mean loss over ``count`` labels; a NaN over no labels has no weight."""
+        self._sums.append(mean.detach().nan_to_num() * count)
+        self._counts.append(count)
+
+    def mean(self) -> float:
+        """The mean over all labels; 0 without any."""
+        total = sum(int(count) for count in self._counts)
+        return sum(float(part) for part in self._sums) / total if total else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What scores without a model, such as the class that most training examples have.
+    """A score without a model, such as that of the class most training examples have.
 
     Attributes:
         name: How it predicts.
@@ -83,39 +103,41 @@ class Baseline:
     score: Callable[[FeatureDataset], float]
 
 
-class Task(Protocol):
-    """What a model learns from a dataset, and how its predictions are scored.
+class Task:
+    """The base of tasks: targets for a model to learn, and the scoring of its predictions.
 
     Args:
         options: Of the task's own class.
-        labels: The label columns by name, in the order of ``options.columns()``.
-
-    Raises:
-        SpecError: A label column is not of the kind that the task needs.
+        labels: The label columns by name, in the order of ``options.columns()``; a task refuses a
+            column of a kind that it cannot learn.
     """
 
     metric: str
     """Name of the headline metric, a key of the scores."""
 
-    stream_options: ClassVar[Mapping[str, Any]]
-    """What batches must hold beside the usual, as options of `syntax.batches.AssemblySpec`."""
+    stream_options: ClassVar[Mapping[str, Any]] = {}
+    """Demands on batches beside the usual, as options of `syntax.batches.AssemblySpec`."""
 
-    extras: ClassVar[tuple[str, ...]]
+    extras: ClassVar[tuple[str, ...]] = ()
     """Further arrays of the stream that the head reads (`SyntaxBatch.extras`)."""
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None: ...
+    def __init__(self, options: Any, labels: Mapping[str, LabelSpec]) -> None:
+        del options, labels
 
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """What the head learns from, by name, one row per sequence of the batch."""
-        ...
+    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
+        """Targets of the head by name, one row per sequence of the batch.
+
+        Predicted pieces are not rows of sequences, so they are among ``extras``.
+        """
+        return {}
 
     def scorer(self, data: FeatureDataset) -> Scorer:
         """A new scorer of predictions on this dataset."""
-        ...
+        raise NotImplementedError
 
-    def baseline(self, train: FeatureDataset) -> Baseline | None:
+    def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
         """The baseline that knows these training examples; None for a task that has none."""
-        ...
+        return None
 
 
 class Head(nn.Module):
@@ -127,13 +149,16 @@ class Head(nn.Module):
         width: Of the encoder's states.
 
     Attributes:
-        needs: What the encoder has to give beside its last states (`Encoder.gives`).
+        needs: Demands on the encoder beside its last states (`Encoder.gives`).
+        options: Of the task; a subclass annotates them with their own class.
     """
 
     needs: frozenset[str] = frozenset()
+    options: Any
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:  # noqa: ARG002
         super().__init__()
+        self.options = config.task_options()
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """Predictions, and the loss when the batch carries the targets of the task."""

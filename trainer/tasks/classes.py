@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from trainer.tasks.base import Baseline
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Baseline, MeanLoss
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -29,11 +28,7 @@ NO_LABEL: Final = -1
 
 
 def check_classes(label: LabelSpec, task: str) -> None:
-    """Refuse a label column that is not one of classes.
-
-    Raises:
-        SpecError: It is a number or free text, or has fewer than two classes.
-    """
+    """Refuse a label column that is not one of classes."""
     if label.kind != "class" or len(label.names) < 2:
         raise SpecError(
             f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
@@ -101,11 +96,7 @@ class ClassifierOfFirst(nn.Module):
         return logits_BC
 
     def load_pooler(self, dense: nn.Linear) -> None:
-        """Take the weights of a pretrained pooler.
-
-        Raises:
-            SpecError: It is of another width.
-        """
+        """Take the weights of a pretrained pooler."""
         if dense.weight.shape != self.dense.weight.shape:
             raise SpecError(
                 f"the pretrained pooler reads states of {dense.in_features} numbers, and the "
@@ -115,11 +106,7 @@ class ClassifierOfFirst(nn.Module):
 
 
 class ClassOutputs:
-    """The classes that a model gives to examples; kept on its device, and read once, at the end.
-
-    Args:
-        label: The label column.
-    """
+    """The classes that a model gives to examples; kept on its device, and read once, at the end."""
 
     def __init__(self, label: LabelSpec) -> None:
         self._name = label.name

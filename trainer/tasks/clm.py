@@ -9,7 +9,6 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -18,14 +17,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.metrics.base import share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import is_causal
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Baseline, Head, Task
 from trainer.tasks.mlm import PIECES, MlmScorer
 from trainer.tasks.next_pieces import NEXT_ARRAYS, POSITIONS, TARGETS, NextPieces
 
@@ -37,24 +34,11 @@ _BATCH: Final = 256
 """Sequences that the baseline reads at once."""
 
 
-class Clm:
-    """Causal language modelling; the stream gives the targets.
-
-    Args:
-        options: It has none of its own.
-        labels: None.
-    """
+class Clm(Task):
+    """Causal language modelling; the stream gives the targets."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = NEXT_ARRAYS
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """None: they are no rows of sequences, so they are among the extras."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
         """A new scorer."""
@@ -72,23 +56,14 @@ class Clm:
 
 
 class ClmHead(Head):
-    """The product of states and word embeddings (tied weights, as in GPT-2).
-
-    Args:
-        config: Not read.
-        width: Of the encoder's states.
-    """
+    """The product of states and word embeddings (tied weights, as in GPT-2)."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         self._encoder: tuple[Encoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Tie the decoder to the encoder's word embeddings.
-
-        Raises:
-            SpecError: The encoder reads what comes after a piece too, or no pieces.
-        """
+        """Tie the decoder to the encoder's word embeddings."""
         if encoder.stock is None or not is_causal(encoder.stock):
             raise SpecError(
                 "clm.v1 predicts each piece from those before it, and this encoder reads those "
@@ -118,7 +93,7 @@ class ClmHead(Head):
 
 
 def _counts(data: FeatureDataset) -> NDArray[np.int64]:
-    """How often each id is to be predicted in whole texts. *Shape:* (V,)."""
+    """Counts of the ids to be predicted in whole texts. *Shape:* (V,)."""
     counts = np.zeros(data.special_tokens.vocab_size, np.int64)
     for arrays in data.stream(batch_size=_BATCH, max_length=None, matrices=()):
         targets_M = NextPieces().sample(arrays, (), 0, 0)[TARGETS]

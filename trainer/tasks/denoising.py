@@ -10,16 +10,12 @@ Letters in shapes: ``B`` sequences, ``T`` pieces of the longest text, ``M`` piec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from syntax.errors import SpecError
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.denoising import (
     DENOISING_ARRAYS,
@@ -30,8 +26,7 @@ from trainer.denoising import (
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.transformer import GeneratingDecoder
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Head, Task
 from trainer.tasks.mlm import PIECES, MlmScorer
 
 if TYPE_CHECKING:
@@ -39,51 +34,26 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class Denoising:
-    """Texts to be written again; the stream gives them.
-
-    Args:
-        options: What is covered.
-        labels: None.
-    """
+class Denoising(Task):
+    """Texts to be written again; the stream gives them."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = DENOISING_ARRAYS
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """None: texts are as long as before the noise, so they are among the extras."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
         """A new scorer, of every piece of the texts and their ends."""
         return MlmScorer(TARGETS)
 
-    def baseline(self, train: FeatureDataset) -> None:
-        """None."""
-
 
 class DenoisingHead(Head):
-    """The decoder of the model, and its cross-entropy.
-
-    Args:
-        config: Not read.
-        width: Of the encoder's states.
-    """
+    """The decoder of the model, and its cross-entropy."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
         self._models: tuple[GeneratingDecoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Take the decoder of the model.
-
-        Raises:
-            SpecError: It has none.
-        """
+        """Take the decoder of the model."""
         if encoder.own_decoder is None:
             raise SpecError(
                 "denoising.v1 trains a decoder together with its encoder, and this model has none; "
@@ -95,9 +65,6 @@ class DenoisingHead(Head):
         """Logits of the pieces of the texts, *shape* (M, V), and the mean cross-entropy.
 
         The decoder begins with the last token that the encoder reads, that of the language.
-
-        Raises:
-            SpecError: The batch was streamed without noise.
         """
         written_BT, targets_M = batch.extra(WRITTEN), batch.extra(TARGETS)
         start_B1 = batch.input_ids_BL.gather(1, batch.lengths_B[:, None].long() - 1)

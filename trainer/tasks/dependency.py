@@ -6,13 +6,12 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from syntax.batches import IGNORE
 from syntax.batches.words import WordLayout
@@ -32,12 +31,11 @@ from trainer.metrics.dependency import (
     attachment_shares,
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
+from trainer.nn.biaffine import mean_loss
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
 from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
 from trainer.options.parser import Trees
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.neighbours import NeighbourHeads
 from trainer.tasks.options import DependencyOptions
 
@@ -47,11 +45,7 @@ if TYPE_CHECKING:
 
 
 def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
-    """Refuse to score by gold trees where there are none.
-
-    Raises:
-        SpecError: There are none.
-    """
+    """Refuse to score by gold trees where there are none."""
     from featurestore import ParsedDataset
 
     if trees == "gold" and isinstance(data, ParsedDataset) and not data.has_gold:
@@ -61,19 +55,10 @@ def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
         )
 
 
-class Dependency:
-    """Heads and relations of words.
+class Dependency(Task):
+    """Heads and relations of words."""
 
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, DependencyOptions)
+    def __init__(self, options: DependencyOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
@@ -82,11 +67,7 @@ class Dependency:
         return parser_targets(self._options.parser, arrays, self._options.trees)
 
     def scorer(self, data: FeatureDataset | None) -> DependencyScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return DependencyScorer(options.parser.relations, options.trees, options.metric)
@@ -112,18 +93,13 @@ class Dependency:
 
 
 class DependencyHead(Head):
-    """The parser, and a linear map to universal tags where they are asked for.
+    """The parser, and a linear map to universal tags where they are asked for."""
 
-    Args:
-        config: Options of the task, with the relations.
-        width: Of the encoder's last states.
-    """
+    options: DependencyOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options, stock = config.task_options(), config.encoder_config()
-        assert isinstance(options, DependencyOptions)
-        self.options = options
+        options, stock = self.options, config.encoder_config()
         if options.parser.states != "last":
             self.needs, width = frozenset({"hidden_states"}), int(stock.hidden_size)
         layers = config.state_count(options.parser.states)
@@ -146,7 +122,7 @@ class DependencyHead(Head):
         loss = parser_loss(self.parser, states_BWD, arcs_BWH, heads_BW, relations_BW, real_BW)
         tags_BWT = None if self.tagger is None else self.tagger(self.dropout(states_BWD)).float()
         if tags_BWT is not None:
-            loss = loss + _mean_loss(tags_BWT, upos_BW)
+            loss = loss + mean_loss(tags_BWT, upos_BW)
         found = {} if self.training else self._decoded(states_BWD, arcs_BWH, words.sentences)
         if tags_BWT is not None and not self.training:
             found["upos"] = 1 + tags_BWT[..., 1:].argmax(-1)
@@ -175,16 +151,8 @@ class DependencyHead(Head):
         return torch.from_numpy(best).to(heads_BW.device)
 
 
-def _mean_loss(scores_BWC: Tensor, gold_BW: Tensor) -> Tensor:
-    """Mean cross-entropy of the words that have a class; 0 without any."""
-    total = F.cross_entropy(
-        scores_BWC.flatten(0, 1), gold_BW.flatten(), ignore_index=IGNORE, reduction="sum"
-    )
-    return total / (gold_BW != IGNORE).sum().clamp(min=1)
-
-
 class _Text(NamedTuple):
-    """What a model says of the words of one text.
+    """A model's analysis of the words of one text.
 
     Attributes:
         heads: Position of each word's head, -1 for a root, -2 for none. *Shape:* (W,).
@@ -277,7 +245,8 @@ class DependencyScorer:
         self._cut += sum(word.head == NOT_ATTACHED for word in words)
         named = np.stack([layout.segments, layout.words], axis=2)[rows]
         self._pieceless += len(np.unique(named[layout.pieceless[rows]], axis=0))
-        gold = _shown([*map(_gold_text, parses)], parses)
+        right = [_Text(one.parents().astype(np.int64), one.deprel, one.upos) for one in parses]
+        gold = _shown(right, parses)
         shares = attachment_shares(words, tagged="upos" in found)
         return Prediction(name, gold, predicted, gold == predicted, shares)
 
@@ -302,7 +271,7 @@ class DependencyScorer:
 
 
 def _passes(layout: WordLayout, arrays: Arrays) -> list[NDArray[np.bool_]]:
-    """Which words of each sequence are taken in turn; what is taken later replaces the earlier.
+    """Words of each sequence in the order of taking; what is taken later replaces the earlier.
 
     So a word that several windows show is scored once: by the one with most context, or better by
     one with the whole sentence. *Shape:* (B, W) each.
@@ -328,10 +297,6 @@ def _empty_texts(
         _Text.of(int(words[segments == segment].max(initial=-1)) + 1)
         for segment in range(int(segments.max(initial=0)) + 1)
     ]
-
-
-def _gold_text(parse: Parse) -> _Text:
-    return _Text(parse.parents().astype(np.int64), parse.deprel, parse.upos)
 
 
 def _compared(text: _Text, parse: Parse) -> Iterator[ParsedWord]:

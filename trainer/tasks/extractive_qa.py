@@ -22,9 +22,7 @@ from trainer.evaluation.predictions import Prediction
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
 from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import ExtractiveQaOptions
 from trainer.tasks.questions import (
     LOWEST,
@@ -49,22 +47,13 @@ NOT_HERE: Final = -100
 """The target of a sequence in which no answer is, and of which nothing is to be learned."""
 
 
-class ExtractiveQa:
-    """A span of the passage for each question.
-
-    Args:
-        options: The label column, and how spans are normalised and scored.
-        labels: That column.
-
-    Raises:
-        SpecError: The label is not of kind ``spans``.
-    """
+class ExtractiveQa(Task):
+    """A span of the passage for each question."""
 
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True}
     extras: ClassVar[tuple[str, ...]] = ("segment_ids", "example_index")
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, ExtractiveQaOptions)
+    def __init__(self, options: ExtractiveQaOptions, labels: Mapping[str, LabelSpec]) -> None:
         self.metric: str = options.metric
         self._options, self._label = options, labels[options.answers]
         if self._label.kind != "spans":
@@ -116,17 +105,12 @@ class ExtractiveQaHead(Head):
     The loss of a question is the sum, not the mean, of those of start and end, as SG-Net's release
     has it; of a batch, the mean over its sequences, or over its passages where a softmax runs
     over all sequences of a passage (Clark and Gardner 2018, "shared normalization").
-
-    Args:
-        config: Dropout and the options of the task.
-        width: Of the encoder's states.
     """
+
+    options: ExtractiveQaOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, ExtractiveQaOptions)
-        self.options = options
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.output = nn.Linear(width, 2)
 
@@ -179,16 +163,7 @@ class QaScores(NamedScores):
 
 
 class QaScorer:
-    """Collects the best span of each question over its sequences, batch by batch.
-
-    Args:
-        options: Of the task.
-        label: The label column.
-        data: Where the passages are read from, at the end.
-
-    Raises:
-        SpecError: Its languages share the id of a question.
-    """
+    """Collects the best span of each question over its sequences, batch by batch."""
 
     def __init__(
         self, options: ExtractiveQaOptions, label: LabelSpec, data: FeatureDataset
@@ -229,9 +204,6 @@ class QaScorer:
             verdicts: By example, the logit of no answer minus that of one.
             own: Weight of the null score minus the score of the best answer.
             other: Weight of the verdict.
-
-        Raises:
-            SpecError: A question has no verdict.
         """
         missing = [name for name in self._questions if name not in verdicts]
         if missing:
@@ -272,7 +244,7 @@ class QaScorer:
         return predictions
 
     def _answers(self) -> tuple[dict[str, Answer], float]:
-        """What is answered in the end, and the threshold."""
+        """The final answers, and the threshold."""
         options, label = self._options, self._label
         texts, known = passages_of(self._data, label), gold_spans(self._data, label)
         passages = dict(texts)

@@ -8,9 +8,9 @@ Letters in shapes: ``B`` sequences, ``W`` words, ``H`` heads: ROOT and the words
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,7 +21,6 @@ from syntax.batches import IGNORE
 from syntax.batches.words import WordLayout, word_values
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
-from syntax.trees.parse import Parse
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import AttachmentScores
@@ -36,8 +35,7 @@ from trainer.nn.graph_parser import (
 from trainer.nn.parser_targets import TREES, WORDS, parser_targets
 from trainer.nn.words import WordStates
 from trainer.options.parser import ParserOptions, universal
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import GraphParserOptions, UniversalParserOptions
 
@@ -46,19 +44,10 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class UniversalParsing:
-    """Heads and relations of words.
+class UniversalParsing(Task):
+    """Heads and relations of words."""
 
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, UniversalParserOptions)
+    def __init__(self, options: UniversalParserOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
@@ -78,36 +67,21 @@ class UniversalParsing:
         return found
 
     def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         check_gold(data, self._options.trees)
         return UniversalScorer(self._options)
 
-    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
-        """None."""
-        return
-
 
 class UniversalParserHead(Head):
-    """The base of decoders over the states of words, and of ROOT.
-
-    Args:
-        config: Options of the task, with the relations.
-        width: Of the encoder's last states.
-
-    Raises:
-        SpecError: There are no relations.
-    """
+    """The base of decoders over the states of words, and of ROOT."""
 
     own_initial_weights = True
 
+    options: UniversalParserOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, UniversalParserOptions)
+        options = self.options
         if not options.relations:
             raise SpecError(
                 "task.relations is empty, and no training trees have filled it; name the relations "
@@ -137,11 +111,11 @@ class UniversalParserHead(Head):
 class GraphParserHead(UniversalParserHead):
     """The graph decoder; arguments as of `UniversalParserHead`."""
 
+    options: GraphParserOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, GraphParserOptions)
-        self.options = options
+        options = self.options
         sizes = (options.arc, options.relation, len(options.relations), options.parser_dropout)
         self.parser = GraphParser(width, *sizes)
 
@@ -202,12 +176,9 @@ class UniversalScorer(DependencyScorer):
         prediction = super()._of_example(batch, layout, found, rows)
         if not prediction.shares:
             return prediction
-        if _longest(batch.arrays["parses"][rows[0]]) + 1 >= self._universal.longest:
+        parses = batch.arrays["parses"][rows[0]]
+        lengths = (end - start for parse in parses for start, end in parse.word_ranges())
+        if max(lengths, default=0) + 1 >= self._universal.longest:
             self._long += 1
             return replace(prediction, shares={})
         return prediction
-
-
-def _longest(parses: Sequence[Parse]) -> int:
-    """Words of the longest sentence."""
-    return max((end - start for parse in parses for start, end in parse.word_ranges()), default=0)

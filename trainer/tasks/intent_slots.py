@@ -22,8 +22,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassifierOfFirst,
@@ -31,7 +30,6 @@ from trainer.tasks.classes import (
     class_ids,
     majority_class,
 )
-from trainer.tasks.losses import MeanLoss
 from trainer.tasks.options import IntentSlotsOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
@@ -47,22 +45,12 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class IntentSlots:
-    """One class for an utterance, and one for each of its tokens.
-
-    Args:
-        options: The two label columns, and the headline metric.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A label is of another kind.
-    """
+class IntentSlots(Task):
+    """One class for an utterance, and one for each of its tokens."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
-    extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, IntentSlotsOptions)
+    def __init__(self, options: IntentSlotsOptions, labels: Mapping[str, LabelSpec]) -> None:
         self.metric: str = options.metric
         self._intent = labels[options.intent]
         check_classes(self._intent, "intent classification")
@@ -95,18 +83,14 @@ class IntentSlots:
 
 
 class IntentSlotsHead(Head):
-    """The classifier of [CLS] beside a linear map at every position (Ahmad et al. 2021, section 4).
+    """A classifier of [CLS] and a linear map at every position (Ahmad et al. 2021, section 4)."""
 
-    Args:
-        config: Dropout, the two label columns and their classes.
-        width: Of the encoder's states.
-    """
+    options: IntentSlotsOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, IntentSlotsOptions)
-        self.options, dropout = options, config.model_options().dropout
+        options = self.options
+        dropout = config.model_options().dropout
         self.intent = ClassifierOfFirst(width, len(config.classes[options.intent]), dropout)
         self.dropout = nn.Dropout(dropout)
         self.slots = nn.Linear(width, len(config.classes[options.slots]))
@@ -238,13 +222,7 @@ class IntentSlotsScorer:
 def utterance_shares(
     intent: bool, gold: Sequence[str], predicted: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """What an utterance adds to its metrics.
-
-    Args:
-        intent: Whether the intent is right.
-        gold: Its slots.
-        predicted: The slots that were predicted.
-    """
+    """The shares of an utterance in its metrics."""
     slots = tagging_shares(gold, predicted)
     whole = intent and list(gold) == list(predicted)
     return {

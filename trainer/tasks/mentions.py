@@ -23,7 +23,7 @@ TAG_IDS: Final = 1
 
 
 def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64]:
-    """Which positions are in a mention, and of which type it is.
+    """The mention of each position, by its type.
 
     Args:
         arrays: A batch with ``offset_mapping``.
@@ -33,9 +33,6 @@ def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64
     Returns:
         0 outside, 1 in a mention whose type has no name, else the type's id plus `MENTION_IDS`.
         *Shape:* (B, L).
-
-    Raises:
-        SpecError: A sequence shows nothing of a mention, or its example has none.
     """
     ids = np.zeros(arrays["segment_ids"].shape, np.int64)
     for row, spans in enumerate(arrays[name]):

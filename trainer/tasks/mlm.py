@@ -9,16 +9,12 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``V
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS
@@ -27,60 +23,38 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.decoder import PieceDecoder
 from trainer.nn.earlier import run_weights
 from trainer.nn.encoder import Encoder
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Head, MeanLoss, Task
 from trainer.tasks.options import MlmOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 PIECES = "pieces"
-"""What the logits predict."""
+"""Name of the logits."""
 
 
-class Mlm:
-    """Masked language modelling; the stream gives the targets.
-
-    Args:
-        options: What is masked.
-        labels: None.
-    """
+class Mlm(Task):
+    """Masked language modelling; the stream gives the targets."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = MASKED_ARRAYS
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """None: they are no rows of sequences, so they are among the extras."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
         """A new scorer."""
         return MlmScorer()
 
-    def baseline(self, train: FeatureDataset) -> None:
-        """None."""
-
 
 class MlmHead(Head):
-    """The decoder (`trainer.nn.decoder.PieceDecoder`), at the predicted pieces alone.
+    """The decoder (`trainer.nn.decoder.PieceDecoder`), at the predicted pieces alone."""
 
-    Args:
-        config: Sizes of the stock encoder.
-        width: Of the encoder's states.
-    """
+    options: MlmOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, MlmOptions)
+        options = self.options
         self.decoder = PieceDecoder(config, width, options.output_bias)
 
     def connect(self, encoder: Encoder) -> None:

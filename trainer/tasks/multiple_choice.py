@@ -22,8 +22,7 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -39,23 +38,13 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class MultipleChoice:
-    """Choice among the sequences of a template, one for each class of the label.
-
-    Args:
-        options: The label column, and the one that accuracy is also given by.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A label is a number or free text, or has fewer than two classes.
-    """
+class MultipleChoice(Task):
+    """Choice among the sequences of a template, one for each class of the label."""
 
     metric = "accuracy"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
     extras: ClassVar[tuple[str, ...]] = ("example_index", "choice_index")
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, MultipleChoiceOptions)
+    def __init__(self, options: MultipleChoiceOptions, labels: Mapping[str, LabelSpec]) -> None:
         self._label = labels[options.label]
         check_classes(self._label, "multiple choice")
         self._group = labels[options.group] if options.group else None
@@ -63,11 +52,7 @@ class MultipleChoice:
             check_classes(self._group, "accuracy by group")
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The right choice of each sequence's example. *Shape:* (B,), int64; -1 without one.
-
-        Raises:
-            SpecError: The template gives another number of sequences than there are classes.
-        """
+        """The right choice of each sequence's example. *Shape:* (B,), int64; -1 without one."""
         choices = len(self._label.names)
         found = int(arrays["choice_index"].max()) + 1 if "choice_index" in arrays else 1
         if found != choices:
@@ -92,17 +77,13 @@ class MultipleChoice:
 
 
 class MultipleChoiceHead(Head):
-    """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2).
+    """A score for each sequence, a softmax over those of an example (SG-Net, section 4.2)."""
 
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
-    """
+    options: MultipleChoiceOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, MultipleChoiceOptions)
+        options = self.options
         self.label, self.choices = options.label, len(config.classes[options.label])
         self.score = ClassifierOfFirst(width, 1, config.model_options().dropout)
 
@@ -144,12 +125,7 @@ class ChoiceScores(ClassificationScores):
 
 
 class ChoiceScorer:
-    """Scores the choices of examples as a classification of them.
-
-    Args:
-        label: The label column.
-        group: The label column by which accuracy is also given.
-    """
+    """Scores the choices of examples as a classification of them."""
 
     def __init__(self, label: LabelSpec, group: LabelSpec | None = None) -> None:
         self._name, self._scorer = label.name, ClassificationScorer(label)

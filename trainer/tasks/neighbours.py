@@ -42,7 +42,7 @@ class NeighbourHeads:
 
     @property
     def name(self) -> str:
-        """How it predicts."""
+        """Name of the baseline."""
         return f"the {'previous' if self.step < 0 else 'next'} word as head"
 
     def words(self, parse: Parse) -> Iterator[ParsedWord]:

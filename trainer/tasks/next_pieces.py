@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 POSITIONS: Final = "next_positions"
 TARGETS: Final = "next_targets"
 NEXT_ARRAYS: Final = (POSITIONS, TARGETS)
-"""What a batch carries for the loss."""
+"""Arrays of a batch for the loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class NextPieces:
         seed: int,  # noqa: ARG002
         epoch: int,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
-        """Which positions predict a piece, and which piece; see `syntax.contrast.Sampler`.
+        """The positions that predict a piece, and that piece; see `syntax.contrast.Sampler`.
 
         Returns:
             * ``next_positions``: int64 (M,), b * L + l of each position before a real one

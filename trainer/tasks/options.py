@@ -51,7 +51,7 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = {
     "distance": ("uuas", "spearman"),
     "depth": ("root_accuracy", "spearman"),
 }
-"""What models can be selected on, by what a structural probe tells."""
+"""Metrics to select models on, by the target of a structural probe."""
 
 TEXT_IDS: Final = "text_ids"
 
@@ -277,7 +277,7 @@ class ExtractiveQaOptions(TaskOptions):
         return replace(self, rules=rules)
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether a question has an answer, or is said to have none where that is one, too."""
+        """True where a question has an answer, or is said to have none where that is one, too."""
         answers = values[self.answers]
         return any(x is not None for x in answers) if self.no_answer else any(answers)
 
@@ -310,7 +310,7 @@ class MultipleChoiceOptions(TaskOptions):
         return (self.label,)
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether an example has an answer; a group is no answer."""
+        """True where an example has an answer; a group is not one."""
         return any(values[self.label])
 
 
@@ -585,11 +585,7 @@ class TranslationOptions(TaskOptions):
         return (self.label,)
 
     def target(self) -> TargetTokenizer:
-        """The tokenizer of the text.
-
-        Raises:
-            SpecError: It is not the one that the run found.
-        """
+        """The tokenizer of the text."""
         from trainer.nn.target import target_tokenizer
 
         assert self.tokenizer is not None
@@ -699,11 +695,7 @@ class DenoisingOptions(TaskOptions):
         return replace(special, suffix=(*special.suffix, self.token))
 
     def samplers(self, special: SpecialTokens) -> tuple[SpanNoise, ...]:
-        """The noise.
-
-        Raises:
-            SpecError: The tokenizer has no mask token, or none that ends a text.
-        """
+        """The noise."""
         from trainer.denoising import SpanNoise
 
         if special.mask_id is None or len(special.suffix) < 2:

@@ -61,7 +61,7 @@ class Answer:
     f1: float
 
     def is_scored(self, may_be_blank: bool) -> bool:
-        """Whether the question has gold answers, or may have none."""
+        """True of a question with gold answers, or one that may have none."""
         return self.golds is not None and (may_be_blank or bool(self.golds))
 
 
@@ -115,11 +115,7 @@ def _logsumexp_by(values_B: Tensor, example_B: Tensor, examples: int) -> Tensor:
 
 
 def languages_of_questions(data: FeatureDataset) -> dict[str, str]:
-    """The language of each question, by its id, where there are several languages.
-
-    Raises:
-        SpecError: Two of them share an id, by which questions and passages are told apart.
-    """
+    """The language of each question, by its id, where there are several languages."""
     langs: dict[str, str] = {}
     for lang in data.langs if len(data.langs) > 1 else ():
         names = data.where(langs=[lang]).columns(["example_id"])["example_id"].to_pylist()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from syntax.registry import Registry
 from trainer.options.task import TaskOptions
 from trainer.switches import Switch
-
-if TYPE_CHECKING:
-    from trainer.tasks.base import Head, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +26,25 @@ class TaskEntry:
     """
 
     options: type[TaskOptions]
-    task_class: type[Task] | str
-    head_class: type[Head] | str
+    task_class: type[Any] | str
+    head_class: type[Any] | str
     auto_class: str | None = None
     switches: tuple[Switch, ...] = ()
 
     @property
-    def task(self) -> type[Task]:
-        """The class of targets and scorer."""
-        found: type[Task] = _loaded(self.task_class)
-        return found
+    def task(self) -> type[Any]:
+        """The class of targets and scorer, a `trainer.tasks.base.Task`."""
+        return _loaded(self.task_class)
 
     @property
-    def head(self) -> type[Head]:
-        """The class of the torch module."""
-        found: type[Head] = _loaded(self.head_class)
-        return found
+    def head(self) -> type[Any]:
+        """The class of the torch module, a `trainer.tasks.base.Head`."""
+        return _loaded(self.head_class)
 
 
-def _loaded(found: Any) -> Any:
-    return resolve_name(found) if isinstance(found, str) else found
+def _loaded(found: type[Any] | str) -> type[Any]:
+    kind: type[Any] = resolve_name(found) if isinstance(found, str) else found
+    return kind
 
 
 TASKS: Final[Registry[TaskEntry]] = Registry("task")

@@ -22,8 +22,7 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.relations import RelationScores, relation_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -39,23 +38,13 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class Relation:
-    """The class of two mentions, one of which stands for none.
-
-    Args:
-        options: The label columns, and the class for none.
-        labels: Those columns.
-
-    Raises:
-        SpecError: A column is of another kind; or there is no class for none.
-    """
+class Relation(Task):
+    """The class of two mentions, one of which stands for none."""
 
     metric = "f1"
     stream_options: ClassVar[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
-    extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, RelationOptions)
+    def __init__(self, options: RelationOptions, labels: Mapping[str, LabelSpec]) -> None:
         self._options, self._label = options, labels[options.label]
         check_classes(self._label, "relation extraction")
         for name in options.given():
@@ -102,17 +91,13 @@ class RelationHead(Head):
 
     Ahmad et al. 2021 (AAAI), "Relation Extractor" and "Event Argument Role Labeler". The release
     has two hidden layers before it, and no dropout (`task.classifier=as_released`).
-
-    Args:
-        config: Dropout, label columns and their classes.
-        width: Of the encoder's states.
     """
+
+    options: RelationOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, RelationOptions)
-        self.options = options
+        options = self.options
         if options.classifier == "as_released":
             first, second = nn.Linear(3 * width, width), nn.Linear(width, width)
             self.hidden = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,8 +17,7 @@ from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.classification import ClassificationScores, classification_scores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
     NO_LABEL,
     ClassIds,
@@ -31,28 +30,17 @@ from trainer.tasks.options import SequenceClassificationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
-class SequenceClassification:
-    """Single-label classification of whole examples.
+class SequenceClassification(Task):
+    """Single-label classification of whole examples."""
 
-    Args:
-        options: The label column and the headline metric.
-        labels: That column, and that of the item.
-
-    Raises:
-        SpecError: The label is a number or free text, or has fewer than two classes; or items are
-            of another kind than ``string``.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, SequenceClassificationOptions)
+    def __init__(
+        self, options: SequenceClassificationOptions, labels: Mapping[str, LabelSpec]
+    ) -> None:
         self.metric: str = options.metric
         self._label = labels[options.label]
         check_classes(self._label, "sequence classification")
@@ -81,17 +69,13 @@ class SequenceClassification:
 
 
 class SequenceClassificationHead(Head):
-    """The classifier of one state, [CLS] or the last, and cross-entropy.
+    """The classifier of one state, [CLS] or the last, and cross-entropy."""
 
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
-    """
+    options: SequenceClassificationOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, SequenceClassificationOptions)
+        options = self.options
         self.label, self.state, self.config = options.label, options.state, config
         classes, dropout = len(config.classes[self.label]), config.model_options().dropout
         self.classifier = ClassifierOfFirst(width, classes, dropout, pooler=options.pooler)
@@ -109,11 +93,7 @@ class SequenceClassificationHead(Head):
         return HeadOutput({self.label: logits_BC}, loss)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Take the pretrained pooler of the recipe's encoder, where the options say so.
-
-        Raises:
-            SpecError: The model reads words, or the encoder has no pooler of its width.
-        """
+        """Take the pretrained pooler of the recipe's encoder, where the options say so."""
         model = recipe.model
         if not self.classifier.pooler:
             return
@@ -129,12 +109,7 @@ class SequenceClassificationHead(Head):
 
 
 class ClassificationScorer:
-    """Collects predictions, batch by batch.
-
-    Args:
-        label: The label column.
-        metric: Name of the headline.
-    """
+    """Collects predictions, batch by batch."""
 
     def __init__(self, label: LabelSpec, metric: str = "accuracy") -> None:
         self._label, self._metric = label, metric

@@ -22,7 +22,6 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.graph_parser import SYMBOLS
 from trainer.nn.stack_parser import StackParser, Steps
-from trainer.options.task import TaskOptions
 from trainer.tasks.base import Arrays
 from trainer.tasks.graph_parser import (
     UniversalParserHead,
@@ -31,24 +30,18 @@ from trainer.tasks.graph_parser import (
 from trainer.tasks.options import StackParserOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 STEPS: Final = ("stack_tops", "stack_above", "stack_targets", "stack_relations")
 
 
 class StackParsing(UniversalParsing):
-    """Heads and relations of words, and the steps that build them.
+    """Heads and relations of words, and the steps that build them."""
 
-    Args:
-        options: Which trees, how they are found.
-        labels: None.
-    """
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, StackParserOptions)
+    def __init__(self, options: StackParserOptions, labels: Mapping[str, LabelSpec]) -> None:
         super().__init__(options, labels)
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
@@ -83,11 +76,12 @@ class StackParserHead(UniversalParserHead):
         beam: Hypotheses that are kept.
     """
 
+    options: StackParserOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, StackParserOptions)
-        self.options, self.beam = options, options.beam
+        options = self.options
+        self.beam = options.beam
         self.parser = StackParser(
             width,
             options.arc,

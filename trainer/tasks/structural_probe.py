@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,7 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import METRICS, StructuralProbeOptions
 
 if TYPE_CHECKING:
@@ -36,28 +34,15 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class StructuralProbe:
-    """A probe of distances or depths; it reads no labels.
+class StructuralProbe(Task):
+    """A probe of distances or depths; it reads no labels."""
 
-    Args:
-        options: Which probe, and the headline metric.
-        labels: None.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, StructuralProbeOptions)
+    def __init__(self, options: StructuralProbeOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.headline
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """None: the trees are in every batch.
-
-        Raises:
-            SpecError: The batch has no such matrix.
-        """
+        """None: the trees are in every batch."""
         if self._options.target not in arrays:
             raise SpecError(
                 f"a probe of {self._options.target} was given batches without; probe a model that "
@@ -96,16 +81,13 @@ class StructuralProbeHead(Head):
     """The probe, and its L1 loss to the tree (equation 2; section 2.3 for depths).
 
     Squared norms are compared with distances themselves, as in the paper.
-
-    Args:
-        config: Which probe, and its rank.
-        width: Of the encoder's states.
     """
+
+    options: StructuralProbeOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, StructuralProbeOptions)
+        options = self.options
         self.target = options.target
         self.probe: DistanceProbe | DepthProbe
         if options.target == "distance":
@@ -149,11 +131,7 @@ class ProbeScores(NamedScores):
 
 
 class ProbeScorer:
-    """Scores sentence after sentence, as they come.
-
-    Args:
-        options: Which probe, and the lengths that count.
-    """
+    """Scores sentence after sentence, as they come."""
 
     def __init__(self, options: StructuralProbeOptions) -> None:
         self._options = options
@@ -225,7 +203,7 @@ class _Found(NamedTuple):
 
 
 def _share(found: Iterable[_Found]) -> tuple[float, float]:
-    """How many of the gold edges or roots were found, and how many there are."""
+    """Gold edges or roots that were found, and all of them."""
     pairs = list(found)
     hits = sum(len(one.gold & one.predicted) for one in pairs)
     return float(hits), float(sum(len(one.gold) for one in pairs))

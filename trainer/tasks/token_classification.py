@@ -22,9 +22,7 @@ from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
 from trainer.options.tagger import LINEAR
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import TokenClassificationOptions
 from trainer.tasks.tokens import (
     STREAM_OPTIONS,
@@ -41,23 +39,14 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 
-class TokenClassification:
-    """Tagging of the tokens of the first segment.
-
-    Args:
-        options: The label column, where the model predicts, and the headline metric.
-        labels: That column.
-
-    Raises:
-        SpecError: The label is not of kind ``tags``, has fewer than two names, or not the one that
-            scores are to be of; entities are to be scored, and its tags spell none.
-    """
+class TokenClassification(Task):
+    """Tagging of the tokens of the first segment."""
 
     stream_options: ClassVar[Mapping[str, Any]] = STREAM_OPTIONS
-    extras: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, TokenClassificationOptions)
+    def __init__(
+        self, options: TokenClassificationOptions, labels: Mapping[str, LabelSpec]
+    ) -> None:
         self.metric: str = options.metric
         self._tags = TokenTags(labels[options.label], options.pieces, options.word_labels)
         self._read = _reader(options, self._tags.label)
@@ -95,7 +84,7 @@ class TokenClassification:
 
 
 def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
-    """What counts as an entity: the spans that tags spell, or each token of one tag."""
+    """The reader of entities: of the spans that tags spell, or each token of one tag."""
     positive = options.positive
     if positive is None:
         if options.metric != "accuracy" and "O" not in label.names:
@@ -117,16 +106,13 @@ class TokenClassificationHead(Head):
     """Dropout and one linear map at every position; the loss is that of the labelled ones.
 
     Or a `trainer.nn.tagger.TokenTagger`, where the options have parts of one.
-
-    Args:
-        config: Dropout, label column and its classes.
-        width: Of the encoder's states.
     """
+
+    options: TokenClassificationOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, TokenClassificationOptions)
+        options = self.options
         self.label, dropout = options.label, config.model_options().dropout
         names, stock = config.classes[self.label], config.encoder_config()
         self.tagger, self.states = None, options.tagger.states
@@ -151,13 +137,7 @@ class TokenClassificationHead(Head):
 
 
 class TaggingScorer:
-    """Collects tags of tokens, batch by batch.
-
-    Args:
-        tags: The label column.
-        metric: Name of the headline.
-        read: What counts as an entity.
-    """
+    """Collects tags of tokens, batch by batch."""
 
     def __init__(self, tags: TokenTags, metric: str = "f1", read: Reader = entities) -> None:
         self._tags, self._metric, self._read = tags, metric, read

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset
 
 STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
-"""What streams must give for tokens to be found."""
+"""Arrays of a stream by which tokens are found."""
 
 
 class TokenTags:
@@ -34,9 +34,6 @@ class TokenTags:
         label: The column.
         pieces: Where the model predicts.
         word_labels: What a token's label becomes on its second word.
-
-    Raises:
-        SpecError: The column is of another kind, or has fewer than two names.
     """
 
     def __init__(
@@ -66,10 +63,6 @@ class TokenTags:
         """Gold and predicted tags of each example; no gold ones of an example without tags.
 
         A token that truncation left without a piece is predicted as ``O``, or as the first name.
-
-        Args:
-            arrays: The batch as the stream gave it.
-            predicted_BL: Class ids at pieces.
         """
         gold, names = _of_examples(arrays, self.label.name), self.label.names
         counts = arrays["token_counts"][:, 0]

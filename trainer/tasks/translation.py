@@ -6,7 +6,7 @@ Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -31,34 +31,21 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.generation import Search, generate
 from trainer.nn.target import TargetTokenizer
 from trainer.nn.transformer import GeneratingDecoder, decoder_config
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Baseline, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.options import TEXT_IDS, TranslationOptions
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.nn.encoder import Encoder
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
-class Translation:
-    """Texts, and how translations of them are scored.
+class Translation(Task):
+    """Texts, and how translations of them are scored."""
 
-    Args:
-        options: Column, tokenizer and metric.
-        labels: The column.
-
-    Raises:
-        SpecError: The column is of another kind than ``string``, or sacrebleu lacks ``task.bleu``.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        assert isinstance(options, TranslationOptions)
+    def __init__(self, options: TranslationOptions, labels: Mapping[str, LabelSpec]) -> None:
         label = labels[options.label]
         if label.kind != "string":
             raise SpecError(
@@ -76,27 +63,15 @@ class Translation:
         """A new scorer."""
         return TranslationScorer(self._options, self._target)
 
-    def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
-        """None: there is no translation without a model."""
-        return None
-
 
 class TranslationHead(Head):
-    """A decoder, its smoothed cross-entropy, and its search.
+    """A decoder, its smoothed cross-entropy, and its search."""
 
-    Args:
-        config: Tokenizer and sizes.
-        width: Of the encoder's states.
-
-    Raises:
-        SpecError: The states are of another width than the stock encoder's.
-    """
+    options: TranslationOptions
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, TranslationOptions)
-        self.options = options
+        options = self.options
         self.decoder: GeneratingDecoder | None = None
         self._models: tuple[GeneratingDecoder, ...] = ()
         if config.model_options().has_decoder:
@@ -132,12 +107,7 @@ class TranslationHead(Head):
         return self._models[0] if self._models else cast(GeneratingDecoder, self.decoder)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Check that what is to be one is of one tokenizer.
-
-        Raises:
-            SpecError: Source and target have different ones; or the options are of another decoder
-                than the model's own.
-        """
+        """Check that what is to be one is of one tokenizer."""
         source, options = profile.requirements.tokenizer, self.options
         others = (options.decoder_layers, options.output_mlp, options.tie) != (None, False, "all")
         if self.decoder is None and others:
@@ -187,12 +157,7 @@ class TranslationHead(Head):
 
 
 class TranslationScorer:
-    """Collects translations, batch by batch.
-
-    Args:
-        options: Column and metric.
-        target: The tokenizer that turns ids into texts.
-    """
+    """Collects translations, batch by batch."""
 
     def __init__(self, options: TranslationOptions, target: TargetTokenizer) -> None:
         self._options, self._target = options, target

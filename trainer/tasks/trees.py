@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from syntax.errors import SpecError
-from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.base import NamedScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
-from trainer.tasks.losses import MeanLoss
+from trainer.tasks.base import Head, MeanLoss, Task
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
     from trainer.models.config import SyntaxConfig
 
 
-class Trees:
-    """No labels: the model learns the trees themselves.
-
-    Args:
-        options: None but the name.
-        labels: None.
-    """
+class Trees(Task):
+    """No labels: the model learns the trees themselves."""
 
     metric = "structure"
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:
-        del options, labels
-
-    def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:  # noqa: ARG002
-        """Nothing."""
-        return {}
 
     def scorer(self, data: FeatureDataset) -> TreesScorer:  # noqa: ARG002
         """A new scorer."""
         return TreesScorer()
 
-    def baseline(self, train: FeatureDataset) -> None:
-        """None: the headline is a loss."""
-
 
 class TreesHead(Head):
-    """Neither logits nor a loss: the weighted objectives are the loss.
-
-    Args:
-        config: Of a model that has objectives.
-        width: Of the encoder's states; not used.
-
-    Raises:
-        SpecError: The model has no objectives with a weight.
-    """
+    """Neither logits nor a loss: the weighted objectives are the loss."""
 
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)

@@ -6,8 +6,8 @@ Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words, ``C`` labels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -25,8 +25,7 @@ from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.parser_targets import column_ids, learned_rows
 from trainer.nn.piece_parser import RESERVED, PieceScores, piece_loss
-from trainer.options.task import TaskOptions
-from trainer.tasks.base import Arrays, Head
+from trainer.tasks.base import Arrays, Head, Task
 from trainer.tasks.dependency import DependencyScorer, check_gold
 from trainer.tasks.options import UslOptions
 
@@ -40,24 +39,15 @@ FIRST: Final = "usl_first"
 SENTENCES: Final = "usl_sentences"
 
 
-class Usl:
-    """Heads and labels of pieces.
+class Usl(Task):
+    """Heads and labels of pieces."""
 
-    Args:
-        options: Labels, and which trees count.
-        labels: None.
-    """
-
-    stream_options: ClassVar[Mapping[str, Any]] = {}
-    extras: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, options: TaskOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
-        assert isinstance(options, UslOptions)
+    def __init__(self, options: UslOptions, labels: Mapping[str, LabelSpec]) -> None:  # noqa: ARG002
         self.metric: str = options.metric
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """What pieces learn (`piece_targets`), and the first piece and sentence of each word."""
+        """Targets of pieces (`piece_targets`), and the first piece and sentence of each word."""
         layout: WordLayout = arrays["word_layout"]
         first_BL = first_pieces(layout)
         first_BW = np.full(layout.words.shape, -1, np.int64)
@@ -68,18 +58,10 @@ class Usl:
         return {HEADS: heads_BL, LABELS: labels_BL, FIRST: first_BW, SENTENCES: sentences_BW}
 
     def scorer(self, data: FeatureDataset | None) -> UslScorer:
-        """A new scorer.
-
-        Raises:
-            SpecError: There is no gold tree to score by.
-        """
+        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return UslScorer(options.labels, options.trees, options.metric, HEADS)
-
-    def baseline(self, train: FeatureDataset) -> None:  # noqa: ARG002
-        """None."""
-        return
 
 
 def first_pieces(layout: WordLayout) -> NDArray[np.bool_]:
@@ -126,28 +108,18 @@ def piece_targets(
 
 
 class UslHead(Head):
-    """The loss of the encoder's parser, and the trees of words that it gives; it has no weights.
-
-    Args:
-        config: Options of the task.
-        width: Not used.
-    """
+    """The loss of the encoder's parser, and the trees of words that it gives; it has no weights."""
 
     needs = frozenset({"tree_scores"})
 
+    options: UslOptions
+
     def __init__(self, config: SyntaxConfig, width: int) -> None:
         super().__init__(config, width)
-        options = config.task_options()
-        assert isinstance(options, UslOptions)
-        self.options = options
         self._of_model: list[int] = []
 
     def connect(self, encoder: Encoder) -> None:
-        """Find the labels of the trees among those of the encoder's parser.
-
-        Raises:
-            SpecError: The encoder has no parser, or its parser does not know a label.
-        """
+        """Find the labels of the trees among those of the encoder's parser."""
         known = list(getattr(encoder, "labels", ()))
         if not known:
             raise SpecError(
@@ -240,7 +212,7 @@ def word_heads(
 
 
 def is_tree(heads: NDArray[np.integer[Any]]) -> bool:
-    """Whether heads, 1-based and 0 for ROOT, are a tree of which one word hangs from ROOT."""
+    """True of heads, 1-based and 0 for ROOT, that make a tree with one word below ROOT."""
     above = np.concatenate([[0], heads])
     reached = above.copy()
     for _ in range(len(heads)):
@@ -274,6 +246,8 @@ class UslScorer(DependencyScorer):
 
     def scores(self) -> UslScores:
         """The scores of everything taken."""
-        found = super().scores()
-        values = {name: getattr(found, name) for name in AttachmentScores.__dataclass_fields__}
-        return UslScores(**values, reserved_words=self._reserved, repaired_sentences=self._repaired)
+        return UslScores(
+            **asdict(super().scores()),
+            reserved_words=self._reserved,
+            repaired_sentences=self._repaired,
+        )

@@ -28,7 +28,8 @@ from trainer.options import SequenceClassificationOptions, StructuralProbeOption
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.results import read_result
-from trainer.tasks import TASKS, Baseline
+from trainer.tasks import TASKS
+from trainer.tasks.base import Baseline
 from trainer.tasks.classes import majority_class
 from trainer.tasks.questions import FrequentSpan
 from trainer.tasks.sequence_classification import SequenceClassification

@@ -31,7 +31,7 @@ class OwnEncoder(Encoder):
 
 
 def objective(**options) -> TreeContrast:
-    return TreeContrast(TreeContrastOptions(**options), None, OwnEncoder(None))
+    return TreeContrast(TreeContrastOptions(**options), None, OwnEncoder(SyntaxConfig()))
 
 
 def loss_of(batch: SyntaxBatch, states: torch.Tensor, **options) -> torch.Tensor:

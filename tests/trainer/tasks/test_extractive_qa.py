@@ -32,7 +32,7 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
-from trainer.tasks import ExtractiveQa
+from trainer.tasks.extractive_qa import ExtractiveQa
 from trainer.tasks.questions import LOWEST, best_spans, shared_loss
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")

@@ -22,8 +22,7 @@ from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
-from trainer.tasks import MultipleChoice
-from trainer.tasks.multiple_choice import by_example
+from trainer.tasks.multiple_choice import MultipleChoice, by_example
 
 LABEL = LabelSpec("label", "class", ("A", "B"))
 LEVEL = LabelSpec("level", "class", ("middle", "high"))

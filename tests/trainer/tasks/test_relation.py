@@ -14,9 +14,8 @@ from syntax.examples import LabelSpec
 from trainer.metrics.relations import relation_scores
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import RelationOptions
-from trainer.tasks import Relation
 from trainer.tasks.mentions import mention_ids, token_tag_ids
-from trainer.tasks.relation import max_over
+from trainer.tasks.relation import Relation, max_over
 
 NAMES = ("part", "no_relation", "role", "place")
 LABELS = {

@@ -23,7 +23,7 @@ from trainer.models.outputs import SyntaxOutput
 from trainer.options import StructuralProbeOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.tasks import StructuralProbe
+from trainer.tasks.structural_probe import StructuralProbe
 
 
 def slow_spanning(distance) -> set[tuple[int, int]]:

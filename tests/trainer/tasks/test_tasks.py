@@ -11,8 +11,7 @@ from syntax.examples import LabelSpec
 from trainer.metrics.classification import classification_scores
 from trainer.models.outputs import SyntaxOutput
 from trainer.options import SequenceClassificationOptions
-from trainer.tasks import SequenceClassification
-from trainer.tasks.sequence_classification import ClassificationScorer
+from trainer.tasks.sequence_classification import ClassificationScorer, SequenceClassification
 
 NAMES = ("entailment", "neutral", "contradiction")
 LABEL = LabelSpec("label", "class", NAMES)

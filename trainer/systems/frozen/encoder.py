@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 class FrozenEncoder(Encoder):
-    """The stored states of the words; it has no weights.
-
-    Args:
-        config: Says how wide the states are.
-        pretrained: Not read: the store holds the states (`frozen.states`).
-    """
+    """The stored states of the words; it has no weights."""
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)

@@ -47,7 +47,7 @@ class FrozenOptions(ModelOptions):
         return ("word_states",)
 
     def stream_options(self) -> Mapping[str, Any]:
-        """What tells the words."""
+        """Arrays of the words."""
         return STREAM_OPTIONS
 
     def order(self) -> OrderPolicy:
@@ -67,11 +67,7 @@ class FrozenOptions(ModelOptions):
         return word_arrays(arrays)
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse what knows no words: other sequences than whole examples, a common root.
-
-        Raises:
-            SpecError: With the option of the data that has to change.
-        """
+        """Refuse what knows no words: other sequences than whole examples, a common root."""
         check_separate_trees(self.name, data)
         if data.policy.removesuffix(".v1") not in TREES_OF_WORDS:
             raise SpecError(

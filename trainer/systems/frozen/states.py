@@ -59,10 +59,6 @@ def with_states(
     """The dataset with the states of its words; those that the store does not hold are computed.
 
     Those of examples in memory (`MemoryDataset`) are computed each time, and need no store.
-
-    Raises:
-        ModelLoadError: The encoder cannot be loaded.
-        SpecError: It embeds fewer pieces than the tokenizer has, or has no such layer.
     """
     # One process computes; the others then find everything there.
     with PartialState().main_process_first():
@@ -82,16 +78,9 @@ def with_states(
 class FrozenEncoder:
     """A stock encoder in evaluation mode, on the first GPU if there is one.
 
-    Args:
-        options: Which encoder, which layer.
-        data: Whose tokenizer it is to read.
-
     Attributes:
         content: What its states depend on, as plain JSON.
         width: Numbers of a state.
-
-    Raises:
-        ModelLoadError, SpecError: As `with_states`.
     """
 
     def __init__(self, options: FrozenOptions, data: FeatureDataset) -> None:
@@ -189,11 +178,7 @@ def weights_fingerprint(model: PreTrainedModel) -> str:
 
 
 def stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedModel:
-    """The encoder that the options name, in evaluation mode.
-
-    Raises:
-        SpecError: It embeds fewer pieces than the data's tokenizer has.
-    """
+    """The encoder that the options name, in evaluation mode."""
     special = data.special_tokens
     config = load_encoder_config(options, special)
     if special.vocab_size > config.vocab_size:

@@ -39,7 +39,7 @@ PADDING: Final[Mapping[str, Any]] = {
     "token_starts": False,
     "token_words": 0,
 }
-"""What stands where no word is, in the arrays that have a row of positions for each sequence."""
+"""Values where no word is, in the arrays that have a row of positions for each sequence."""
 
 
 class _Words(NamedTuple):
@@ -81,16 +81,10 @@ class _Words(NamedTuple):
 def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays of a batch with a position for each word.
 
-    Args:
-        arrays: What a stream gives with ``first_pieces=True``.
-
     Returns:
         The same names. ``offset_mapping`` covers whole words; ``parents`` are words;
         ``word_states`` is an array, float16 (B, W, D), 0 where no word is. What is said of
         sequences or examples stays as it is.
-
-    Raises:
-        SpecError: The stream did not say which pieces are the first of their words.
     """
     if "first_pieces" not in arrays:
         raise SpecError("the batch has no first_pieces; ask for them with `first_pieces=True`")

@@ -29,7 +29,7 @@ def head_weights(
     deltas: Sequence[int],
     variant: Variant = "as_published",
 ) -> Tensor:
-    """What the probabilities of each head are multiplied by; 0 masks.
+    """Factors of the probabilities of each head; 0 masks.
 
     Args:
         distance_BWW: Edges between words; only read where there are ``deltas``.
@@ -74,7 +74,7 @@ class RelativePositions(nn.Module):
 
 
 def sequence_positions(words: int, device: torch.device) -> Tensor:
-    """How far to the right each word stands of each other. *Shape:* (1, W, W), int64."""
+    """Offset of each word to the right of each other. *Shape:* (1, W, W), int64."""
     order = torch.arange(words, device=device)
     return (order[None, :] - order[:, None])[None]
 
@@ -96,11 +96,6 @@ class DistanceAttention(nn.Module):
     """Heads of attention whose probabilities are weighted and normalised again.
 
     A word that a head may attend to nowhere gets zeros from it.
-
-    Args:
-        width: Of the states.
-        heads, head_size: Of the attention.
-        dropout: Of the probabilities.
     """
 
     def __init__(self, width: int, heads: int, head_size: int, dropout: float) -> None:
@@ -149,10 +144,6 @@ class ReleasedLayerNorm(nn.Module):
 
     GATE's release normalises so; `torch.nn.LayerNorm` divides by the root of the variance of n plus
     eps.
-
-    Args:
-        width: Of the states.
-        eps: Added to the standard deviation.
     """
 
     own_initial_weights = True

@@ -42,9 +42,6 @@ class WordInput(nn.Module):
 
     Args:
         config: Sizes, and the names of the tags and of the mentions' types.
-
-    Raises:
-        SpecError: Tags or types are to be read, and the task has none.
     """
 
     def __init__(self, config: SyntaxConfig) -> None:
@@ -95,18 +92,14 @@ class WordInput(nn.Module):
 
 
 class GateEncoder(Encoder):
-    """States of the words.
+    """States of the words."""
 
-    Args:
-        config: What to build.
-        pretrained: Not read: the store holds the states of the frozen encoder.
-    """
+    options: GateOptions
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, GateOptions)
-        self.options, self.width = options, options.heads * options.head_size
+        options = self.options
+        self.width = options.heads * options.head_size
         self.input = WordInput(config)
         self.layers = nn.ModuleList(
             DistanceLayer(
@@ -143,7 +136,7 @@ class GateEncoder(Encoder):
         )
 
     def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
-        """What each layer adds to keys and values."""
+        """Addends of the keys and values of each layer."""
         if self.relative is None:
             return [None] * len(self.layers)
         options, shape = self.options, batch.input_ids_BL.shape
@@ -171,11 +164,7 @@ def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList 
 
 
 def _relation_options(config: SyntaxConfig) -> RelationOptions | None:
-    """The options of the task, which has mentions and tags.
-
-    Raises:
-        SpecError: They are to be read, and the task has none.
-    """
+    """The options of the task, which has mentions and tags."""
     model, task = config.model_options(), config.task_options()
     assert isinstance(model, GateOptions)
     found = task if isinstance(task, RelationOptions) else None

@@ -28,7 +28,7 @@ def pruned_distance(forest: DeviceForest, keep: int = 1) -> Tensor:
 
 
 def _pruned(forest: DeviceForest, keep: int) -> Tensor:
-    """Which nodes are cut off; none of a sequence without marks. *Shape:* (B, N)."""
+    """Nodes that are cut off; none of a sequence without marks. *Shape:* (B, N)."""
     if keep < 0:
         return torch.zeros_like(forest.real_BN)
     marked_BN = torch.zeros_like(forest.parents_BN, dtype=torch.int32).scatter_reduce(
@@ -53,7 +53,7 @@ def _on_paths(forest: DeviceForest, marked_BN: Tensor) -> Tensor:
 def gate_weights(
     forest: DeviceForest, keep: int = -1, threshold: int = 2, variant: Variant = "as_published"
 ) -> Tensor:
-    """What attention is multiplied by. *Shape:* (B, N, N), float32."""
+    """Factors of attention. *Shape:* (B, N, N), float32."""
     return distance_weights(pruned_distance(forest, keep), threshold, variant)
 
 
@@ -64,9 +64,6 @@ def distance_weights(distance: Tensor, threshold: int, variant: Variant = "as_pu
         distance: uint8 or int32 distances, `trainer.batch.UNREACHABLE` without a path.
         threshold: The largest distance that is attended to.
         variant: Which diagonal.
-
-    Raises:
-        SpecError: As there.
     """
     most = UNREACHABLE[distance.dtype]
     if not 0 < threshold < most:

@@ -75,13 +75,7 @@ _RELEASED_OBJECTIVES: Final = {
 
 
 def condition(name: str, *objectives: str, sla: bool = False) -> Recipe:
-    """Masked language modelling with objectives beside it, all with the weight 1.
-
-    Args:
-        name: Of the condition.
-        objectives: Names of the objectives.
-        sla: Whether the layers attend locally too.
-    """
+    """Masked language modelling with objectives beside it, all with the weight 1."""
     return Recipe(
         name=f"microbert-{name}",
         data=DataOptions(

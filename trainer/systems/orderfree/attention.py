@@ -23,10 +23,6 @@ class DistanceAttention(nn.Module):
 
     The tables have 2 * ``max_distance`` + 1 rows, for distances from -``max_distance`` on; without
     direction the rows of negative ones are not read, as in the released code.
-
-    Args:
-        width: Of the states.
-        options: Sizes, dropout, and which positions are told apart.
     """
 
     own_initial_weights = True
@@ -84,7 +80,7 @@ class DistanceAttention(nn.Module):
         return states.view(B, W, self.heads, -1).transpose(1, 2)
 
     def _rows(self, states_BWD: Tensor) -> Tensor:
-        """Which row each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
+        """The row that each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
         places_W = torch.arange(states_BWD.shape[1], device=states_BWD.device)
         distance_WW = (places_W[None] - places_W[:, None]).clamp(-self.largest, self.largest)
         if self.directed:
@@ -98,10 +94,6 @@ class PreNormLayer(nn.Module):
     """``x + drop(attention(LN x))``, then ``x + drop(W2 drop(ReLU(W1 LN x)))``.
 
     With ``attention_residual=normed`` ``LN x`` takes the place of the first x.
-
-    Args:
-        width: Of the states.
-        options: Sizes and dropout.
     """
 
     def __init__(self, width: int, options: OrderFreeOptions) -> None:
@@ -130,10 +122,6 @@ class SelfAttention(nn.Module):
     """The layers, and a LayerNorm behind them.
 
     Turning a sentence round turns the states round, unless positions are directed.
-
-    Args:
-        width: Of the states.
-        options: Sizes and dropout.
     """
 
     def __init__(self, width: int, options: OrderFreeOptions) -> None:

@@ -30,9 +30,9 @@ from trainer.systems.orderfree.options import OrderFreeOptions
 from trainer.systems.orderfree.rnn import VariationalBiLstm
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 BUCKETS: Final = (10, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 90, 100, 140)
 """Widths to which the released code pads sentences, each wider than its sentences with ROOT."""
@@ -51,18 +51,13 @@ class TagEmbedding(nn.Embedding):
 
 
 class OrderFreeEncoder(Encoder):
-    """States of ROOT and of the words.
+    """States of ROOT and of the words."""
 
-    Args:
-        config: What to build.
-        pretrained: Not read: the store holds the states of a frozen encoder.
-    """
+    options: OrderFreeOptions
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, OrderFreeOptions)
-        self.options = options
+        options = self.options
         self.upos = TagEmbedding(len(UPOS) + EXTRA_TAGS, options.upos_width)
         width = options.upos_width
         if options.words == "vectors":
@@ -82,11 +77,7 @@ class OrderFreeEncoder(Encoder):
         keep_torch_weights(self)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Refuse a task that reads the state of ROOT where ROOT is not read.
-
-        Raises:
-            SpecError: ``task.root`` is ``first``, and ``model.root_position`` is ``none``.
-        """
+        """Refuse a task that reads the state of ROOT where ROOT is not read."""
         if self.options.root_position == "none" and getattr(recipe.task, "root", "") == "first":
             raise SpecError(
                 "model.root_position=none reads no ROOT, and task.root=first takes its state; set "

@@ -101,11 +101,7 @@ class OrderFreeOptions(FrozenOptions):
         return {"model_type": "bert", "num_hidden_layers": self.layers, **sizes}
 
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
-        """The dataset with parses, which have words and tags, and with what is read of words.
-
-        Raises:
-            SpecError: Vectors are asked for examples in memory, which have no parses.
-        """
+        """The dataset with parses, which have words and tags, and with what is read of words."""
         from featurestore import ParsedDataset
 
         if self.words == "states":
@@ -129,11 +125,7 @@ class OrderFreeOptions(FrozenOptions):
         return sentence_arrays(arrays, root=self.root_position == "first")
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse other sequences than whole examples, and vectors without a file.
-
-        Raises:
-            SpecError: An option has to change; the message names it.
-        """
+        """Refuse other sequences than whole examples, and vectors without a file."""
         check_separate_trees(self.name, data)
         if data.template or data.stride is not None or data.level != "document":
             raise SpecError(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from trainer.nn.biaffine import keep_torch_weights
+from trainer.nn.biaffine import keep_torch_weights, states_at
 from trainer.nn.recurrent import in_full_precision
 
 
@@ -55,17 +55,13 @@ class VariationalBiLstm(nn.Module):
                 states_BWD, _ = self._stepwise(number, states_BWD, turned_BW)
                 continue
             ahead_BWH, _ = self.forwards[number](states_BWD)
-            back_BWH, _ = self.backwards[number](_taken(states_BWD, turned_BW))
-            states_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
+            back_BWH, _ = self.backwards[number](states_at(states_BWD, turned_BW))
+            states_BWD = torch.cat([ahead_BWH, states_at(back_BWH, turned_BW)], dim=2)
         return states_BWD
 
     @in_full_precision
     def with_memory(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
         """The states, and the memory of the last layer when each direction has read all words.
-
-        Args:
-            states_BWD: Of the words.
-            real_BW: Where a word is; words come before padding. bool.
 
         Returns:
             *Shape:* (B, W, width), and (B, width): forwards beside backwards.
@@ -87,7 +83,7 @@ class VariationalBiLstm(nn.Module):
             the steps, (T, B, W, H).
         """
         cells = [self.forwards[number], self.backwards[number]]
-        both_TBWD = torch.stack([states_BWD, _taken(states_BWD, turned_BW)])
+        both_TBWD = torch.stack([states_BWD, states_at(states_BWD, turned_BW)])
         T, B, W, D = both_TBWD.shape
         hidden = self.width // 2
         inputs_TBD = F.dropout(both_TBWD.new_ones(T, B, D), self.dropout, self.training)
@@ -112,7 +108,7 @@ class VariationalBiLstm(nn.Module):
             found.append(state_TBH)
             memories.append(cell_TBH)
         ahead_BWH, back_BWH = torch.stack(found, dim=2)
-        both_BWD = torch.cat([ahead_BWH, _taken(back_BWH, turned_BW)], dim=2)
+        both_BWD = torch.cat([ahead_BWH, states_at(back_BWH, turned_BW)], dim=2)
         return both_BWD, torch.stack(memories, dim=2)
 
 
@@ -121,7 +117,3 @@ def _turned(real_BW: Tensor) -> Tensor:
     counts_B1 = real_BW.sum(1, keepdim=True)
     places_W = torch.arange(real_BW.shape[1], device=real_BW.device)
     return torch.where(real_BW, counts_B1 - 1 - places_W, places_W)
-
-
-def _taken(states_BWD: Tensor, places_BW: Tensor) -> Tensor:
-    return states_BWD.gather(1, places_BW[:, :, None].expand_as(states_BWD))

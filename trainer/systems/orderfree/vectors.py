@@ -48,9 +48,6 @@ class VectoredDataset(ParsedDataset):
         pattern: Path of the file; ``{lang}`` in it stands for an example's language.
         width: Numbers of a vector.
         missing: What a word without a vector in its own language has.
-
-    Raises:
-        SpecError: A file cannot be read, or has vectors of another width.
     """
 
     def __init__(
@@ -78,7 +75,7 @@ class VectoredDataset(ParsedDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record; here also which vectors its words have."""
+        """The record of a run, with the vectors of its words."""
         found = {
             lang: fingerprint({word: of.tobytes().hex() for word, of in sorted(own.items())})
             for lang, own in self.vectors.items()
@@ -117,12 +114,7 @@ _AT_ONCE: Final = 4096
 
 
 class VectorsReader:
-    """Reads examples with the vectors of their words.
-
-    Args:
-        data: Has the vectors.
-        reader: Reads everything else, the parses too.
-    """
+    """Reads examples with the vectors of their words."""
 
     def __init__(self, data: VectoredDataset, reader: WindowReader) -> None:
         self._data, self._reader = data, reader
@@ -185,9 +177,6 @@ def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
             number of words and of numbers, which may be missing.
         words: As `as_looked_up` gives them.
         width: How many numbers there must be.
-
-    Raises:
-        SpecError: The file cannot be read, or a line has another number of numbers.
     """
     wanted = {name: None for word in words for name in (word, word.lower())}
     found: dict[str, NDArray[np.float16]] = {}

@@ -32,30 +32,22 @@ from trainer.options.checks import check_range
 from trainer.systems.pascal.options import PARENT_POSITIONS, PascalOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class PascalEncoder(Encoder):
-    """States of the pieces, with parent-scaled heads in chosen layers.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; its attention must read
-            syntax (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder has fewer heads or layers than the options name.
-    """
+    """States of the pieces, with parent-scaled heads in chosen layers."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: PascalOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, PascalOptions)
-        self.options, self.width = options, int(stock.hidden_size)
+        options, stock = self.options, config.encoder_config()
+        self.width = int(stock.hidden_size)
         self.heads, self.layers = int(stock.num_attention_heads), int(stock.num_hidden_layers)
         check_range("model.syntax_heads", options.syntax_heads, 1, self.heads)
         self.scaled_layers = frozenset(
@@ -81,7 +73,7 @@ class PascalEncoder(Encoder):
         )
 
     def syntax(self, parents_BL: Tensor) -> list[LayerSyntax | None]:
-        """What the layers multiply scores by; parents are ignored in each layer anew."""
+        """The factors of the layers' scores; parents are ignored in each layer anew."""
         density_BLL = parent_density(parents_BL, self.options.variance)
         ignored = self.options.parent_ignoring if self.training else 0.0
         found: list[LayerSyntax | None] = [None] * self.layers

@@ -59,9 +59,6 @@ def parent_positions(arrays: Mapping[str, Any]) -> NDArray[np.float32]:
     A root is its own parent, as in the release, and so is a word of which truncation removed all
     that is above it.
 
-    Args:
-        arrays: What a stream gives.
-
     Returns:
         Counted from 0; -1 at special tokens and padding, which have none. *Shape:* (B, L), float32.
     """

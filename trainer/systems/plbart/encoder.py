@@ -21,24 +21,19 @@ from trainer.systems.plbart.options import PlbartOptions
 from trainer.systems.synclm.encoder import StockEncoder
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class PlbartEncoder(StockEncoder):
-    """The states of the encoder; or, to classify, those of the decoder over the same pieces.
+    """The states of the encoder; or, to classify, those of the decoder over the same pieces."""
 
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
-    """
+    options: PlbartOptions
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, PlbartOptions)
-        self.options = options
+        options = self.options
         self.decoder: GeneratingBart = bart_decoder(self.encoder.config)
         self.decoder.tie(cast(nn.Embedding, self.encoder.get_input_embeddings()))
         if options.states == "decoder":
@@ -73,11 +68,7 @@ class PlbartEncoder(StockEncoder):
                 module.dropout = dropout  # type: ignore[assignment]
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Take the weights of the run to start from.
-
-        Raises:
-            SpecError: The run has another tokenizer, or its weights do not fit.
-        """
+        """Take the weights of the run to start from."""
         start = recipe.model.starts_from
         if start is None:
             return

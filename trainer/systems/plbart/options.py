@@ -58,10 +58,6 @@ class PlbartOptions(TransformerOptions):
     def dropout_at(self, step: int) -> float | None:
         """The dropout from a step (0-based) on; None before the first change.
 
-        Raises:
-            SpecError: There are not as many dropouts as steps. (Settings arrive one by one, so that
-                their options cannot check this.)
-
         >>> options = PlbartOptions(dropout_steps=(50_000, 80_000), dropouts=(0.05, 0.0))
         >>> [options.dropout_at(step) for step in (49_999, 50_000, 79_999, 80_000)]
         [None, 0.05, 0.05, 0.0]
@@ -77,11 +73,7 @@ class PlbartOptions(TransformerOptions):
         return passed[-1] if passed else None
 
     def new_encoder(self) -> dict[str, Any]:
-        """An encoder of these sizes, or of those of the run to start from.
-
-        Raises:
-            SpecError: The heads do not divide the width; or the run is of another model.
-        """
+        """An encoder of these sizes, or of those of the run to start from."""
         if self.starts_from is not None:
             content = run_config(self.starts_from)
             if content["model"]["name"] != self.name:

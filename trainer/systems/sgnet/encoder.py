@@ -28,9 +28,9 @@ from trainer.nn.stock import further_layer, new_encoder, run_encoder
 from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class DualAggregation(nn.Module):
@@ -39,9 +39,6 @@ class DualAggregation(nn.Module):
     Published: ``alpha H + (1 - alpha) H'`` with a fixed alpha (equation 9). Released: ``gamma (w_0
     H + w_1 H')`` with w the softmax of two learned numbers, both 0.5 at first, and a learned
     gamma, 1 at first.
-
-    Args:
-        options: Which of the two, and alpha.
     """
 
     own_initial_weights = True
@@ -73,18 +70,15 @@ class SgNetEncoder(Encoder):
     """A stock encoder, a syntax-guided layer, and the mix of both.
 
     Without syntax it is the stock encoder alone, the paper's baseline.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SgNetOptions | SgNetTransformerOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SgNetOptions | SgNetTransformerOptions)
+        options = self.options
         self.mask = options.mask_name
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.width = int(self.encoder.config.hidden_size)
@@ -130,7 +124,7 @@ class SgNetEncoder(Encoder):
         return batch.extra(self.mask)
 
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
-        """What the layer sees, as its implementation wants it. *Shape:* (B, 1, L, L)."""
+        """The layer's mask, as its implementation wants it. *Shape:* (B, 1, L, L)."""
         mask_B1LL = never_empty(self._seen(batch), batch)[:, None]
         if self.encoder.config._attn_implementation != EAGER:
             return mask_B1LL

@@ -33,7 +33,7 @@ class SgNetOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """What the layer reads, and how its states are mixed."""
+        """Options of the layer and of the mixture of its states."""
         return ("mask", "aggregation", "alpha")
 
     @property

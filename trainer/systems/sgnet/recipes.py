@@ -61,7 +61,7 @@ def squad2() -> Recipe:
 
 
 def squad2_verifier() -> Recipe:
-    """Whether a question of SQuAD 2.0 has an answer, for ``parsebank verify`` beside the other."""
+    """The verifier of answers to SQuAD 2.0, for ``parsebank verify`` beside the other."""
     return Recipe(
         name="sgnet-squad2-verifier",
         data=_passages(),

@@ -26,17 +26,13 @@ if TYPE_CHECKING:
 
 
 class SgNetTransformerEncoder(SgNetEncoder):
-    """The Transformer's encoder, a syntax-guided layer, and the mix of both.
+    """The Transformer's encoder, a syntax-guided layer, and the mix of both."""
 
-    Args:
-        config: What to build.
-        pretrained: An encoder to take instead of a new one.
-    """
+    options: SgNetTransformerOptions
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SgNetTransformerOptions)
+        options = self.options
         self.multiplies = options.masking == "multiply"
 
     def check_attention(self) -> None:

@@ -29,9 +29,9 @@ from trainer.nn.tokenizer import pieces_of
 from trainer.systems.sla.options import SlaOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class LocalGate(nn.Module):
@@ -39,10 +39,6 @@ class LocalGate(nn.Module):
 
     Published: ``g = sigmoid(W h + b)`` weighs the global attention, ``1 - g`` the local one
     (equations 7 to 9). The authors' own code lets ``g`` weigh the local one.
-
-    Args:
-        width: Of the states.
-        variant: Which of the two.
     """
 
     def __init__(self, width: int, variant: Variant = "as_published") -> None:
@@ -57,24 +53,15 @@ class LocalGate(nn.Module):
 
 
 class SlaEncoder(Encoder):
-    """States of the pieces, with local attention in chosen layers.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; its attention must read
-            syntax (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder's attention would ignore syntax, or has fewer layers than the
-            options name.
-    """
+    """States of the pieces, with local attention in chosen layers."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SlaOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, SlaOptions)
+        options, stock = self.options, config.encoder_config()
         self.width = int(stock.hidden_size)
         self.mask = options.mask
         self.punctuation_V: Tensor | None
@@ -117,7 +104,7 @@ class SlaEncoder(Encoder):
             self.mark_punctuation(pieces_of(tokenizer.tokenizer, places))
 
     def near(self, batch: SyntaxBatch) -> Tensor:
-        """What each position attends to locally. *Shape:* (B, L, L), bool."""
+        """Positions that each one attends to locally. *Shape:* (B, L, L), bool."""
         near_BLL = batch.extra(self.mask)
         if self.punctuation_V is not None:
             near_BLL = near_BLL | self.punctuation_V[batch.input_ids_BL][:, None, :]

@@ -43,12 +43,12 @@ class SlaOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """What is near, and where and which way the gates weigh it."""
+        """Options of nearness and of the gates that weigh it."""
         return ("threshold", "window", "gate", "punctuation", "local_layers")
 
     @property
     def attends_locally(self) -> bool:
-        """Whether layers do; not without trees."""
+        """True where layers have trees to attend by."""
         return self.use_syntax
 
     def matrices(self) -> tuple[str, ...]:

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class StockEncoder(Encoder):
-    """The states of a stock encoder.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
-    """
+    """The states of a stock encoder."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 

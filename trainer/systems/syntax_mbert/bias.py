@@ -50,7 +50,7 @@ class AttentionBias(nn.Module):
         )
 
     def forward(self, states_BLG: Tensor) -> EncoderSyntax:
-        """What to hand to the encoder as ``syntax``: one entry per layer."""
+        """The encoder's argument ``syntax``: one entry per layer."""
         return [self._layer(str(layer), states_BLG) for layer in range(self.encoder_layers)]
 
     def _layer(self, name: str, states_BLG: Tensor) -> LayerSyntax | None:

@@ -26,35 +26,26 @@ from trainer.systems.syntax_mbert.loading import load_graph_encoder
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class SyntaxBertEncoder(Encoder):
-    """States of the pieces, with syntax in the attention.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one; it must read syntax
-            (`trainer.nn.attention`).
-
-    Raises:
-        SpecError: The encoder's attention would ignore syntax, or has fewer heads or layers than
-            the options name.
-    """
+    """States of the pieces, with syntax in the attention."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: SyntaxBertOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options, stock = config.model_options(), config.encoder_config()
-        assert isinstance(options, SyntaxBertOptions)
+        options, stock = self.options, config.encoder_config()
         check_range("model.syntax_heads", options.syntax_heads, 1, stock.num_attention_heads)
         layers = chosen_layers(
             "model.syntax_layers", options.syntax_layers, stock.num_hidden_layers
         )
-        self.width, self.options = int(stock.hidden_size), options
+        self.width = int(stock.hidden_size)
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.gat = self.bias = None
         if options.use_syntax:

@@ -25,17 +25,13 @@ if TYPE_CHECKING:
 
 
 class SyntaxGatEncoder(Encoder):
-    """Word embeddings of a stock encoder, which stay as they are, and the graph encoder.
+    """Word embeddings of a stock encoder, which stay as they are, and the graph encoder."""
 
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take the embeddings of instead of a new one.
-    """
+    options: SyntaxGatOptions
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, SyntaxGatOptions)
+        options = self.options
         stock = pretrained if pretrained is not None else new_encoder(config)
         self.embeddings = cast(nn.Embedding, stock.get_input_embeddings()).requires_grad_(False)
         self.gat = graph_encoder(options, stock)

@@ -34,19 +34,7 @@ def load_graph_encoder(
     options: SyntaxBertOptions,
     requirements: Requirements,
 ) -> None:
-    """Put the weights of ``options.gat_from`` into a graph encoder; freeze them if asked to.
-
-    Args:
-        gat: The graph encoder.
-        words: The word embeddings that it reads.
-        options: Of the model that the graph encoder is part of.
-        requirements: Of that model.
-
-    Raises:
-        ModelLoadError: The folder holds no model.
-        SpecError: The model there has another graph encoder, or its graph encoder read other trees,
-            pieces or embeddings.
-    """
+    """Put the weights of ``options.gat_from`` into a graph encoder; freeze them if asked to."""
     folder = Path(options.gat_from or "")
     if not folder.is_dir():
         raise ModelLoadError(

@@ -56,7 +56,7 @@ class SyntaxBertOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """What the graph encoder is, and which heads it biases."""
+        """Options of the graph encoder, and the heads that it biases."""
         return (
             *("gat", "attention_bias", "gat_layers", "gat_heads", "gat_head_size", "max_distance"),
             *("use_upos", "use_deprel", "syntax_heads", "syntax_layers"),

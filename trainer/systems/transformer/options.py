@@ -44,12 +44,7 @@ class TransformerOptions(ModelOptions):
             )
 
     def new_encoder(self) -> dict[str, Any]:
-        """An encoder of these sizes, as transformers writes configurations.
-
-        Raises:
-            SpecError: The heads do not divide the width. (Settings arrive one by one, so that their
-                options cannot check this.)
-        """
+        """An encoder of these sizes, as transformers writes configurations."""
         if self.hidden_size % self.heads:
             raise SpecError(
                 f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "

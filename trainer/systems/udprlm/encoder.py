@@ -23,30 +23,24 @@ from trainer.systems.udprlm.options import UdPrlmOptions
 from trainer.systems.udprlm.usi import SyntaxIntegration
 
 if TYPE_CHECKING:
-    from trainer.models.build import DataProfile
     from trainer.models.config import SyntaxConfig
     from trainer.options import Recipe
+    from trainer.requirements import DataProfile
 
 
 class UdPrlmEncoder(Encoder):
     """States h_L of an encoder; with USI, those of one more layer, h_(L+1).
 
     A batch of trees is asked for ``tree_scores``: it ends at h_L and the parser.
-
-    Args:
-        config: What to build.
-        pretrained: A pretrained encoder to take instead of a new one.
-
-    Raises:
-        SpecError: There are no labels.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
+    options: UdPrlmOptions
+
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
-        options = config.model_options()
-        assert isinstance(options, UdPrlmOptions)
+        options = self.options
         self.labels = options.labels if options.use_syntax else ()
         self.encoder = pretrained if pretrained is not None else new_encoder(config)
         self.width = int(self.encoder.config.hidden_size)
@@ -98,11 +92,7 @@ class UdPrlmEncoder(Encoder):
         )
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Take the weights of the run to start from.
-
-        Raises:
-            SpecError: The run has another tokenizer, or its weights do not fit.
-        """
+        """Take the weights of the run to start from."""
         options = recipe.model
         if options.starts_from is None:
             return
@@ -111,11 +101,7 @@ class UdPrlmEncoder(Encoder):
         self._take(run_weights(options.starts_from, "encoder"))
 
     def _take(self, weights: dict[str, Tensor]) -> None:
-        """Weights of another encoder; either may have parts that the other lacks.
-
-        Raises:
-            SpecError: A weight of a part that both have is missing, or of another size.
-        """
+        """Weights of another encoder; either may have parts that the other lacks."""
         own = self.state_dict()
         missing = [name for name in own if name not in weights]
         other = [name for name in own if name in weights and own[name].shape != weights[name].shape]

@@ -93,7 +93,7 @@ class UdPrlmOptions(ModelOptions):
 
     @property
     def integrates(self) -> bool:
-        """Whether there is a further layer, and what it reads."""
+        """True where a further layer reads the trees."""
         return self.use_syntax and self.usi
 
     @property
@@ -116,11 +116,7 @@ class UdPrlmOptions(ModelOptions):
         return bert_config(self)
 
     def fitted(self, tasks: Sequence[TaskOptions]) -> UdPrlmOptions:
-        """With the labels of the run to start from, or of the trees that the run learns.
-
-        Raises:
-            SpecError: There are no labels.
-        """
+        """With the labels of the run to start from, or of the trees that the run learns."""
         if self.labels or not self.use_syntax:
             return self
         labels: tuple[str, ...] = ()
@@ -143,11 +139,7 @@ class UdPrlmOptions(ModelOptions):
         return replace(self, labels=self.labels or before.labels)
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse trees in which pieces have no heads.
-
-        Raises:
-            SpecError: ``data.policy`` makes such trees.
-        """
+        """Refuse trees in which pieces have no heads."""
         policy = data.policy.removesuffix(".v1")
         if self.use_syntax and policy not in PIECE_TREES:
             raise SpecError(

@@ -77,7 +77,7 @@ class SyntaxIntegration(nn.Module):
 
 
 def expected(scores: PieceScores, x_BHQ: Tensor | None = None) -> Tensor:
-    """What the trees of a parser are expected to say of each position.
+    """Expected labels and heads of each position under a parser's trees.
 
     Args:
         scores: Of a batch.

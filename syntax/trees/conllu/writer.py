@@ -11,18 +11,14 @@ from syntax.trees.sentence import EmptyNode, Sentence, Token, Word
 
 
 def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> None:
-    """Write sentences to a file, one at a time (UTF-8, LF).
-
-    Raises:
-        InputError: A column is empty, or a column or comment holds a tab or a line break.
-    """
+    """Write sentences to a file, one at a time (UTF-8, LF)."""
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         for sentence in sentences:
             file.write(format_sentence(sentence))
 
 
 def format_conllu(sentences: Iterable[Sentence]) -> str:
-    """The sentences as one string; see `write_conllu`."""
+    """The sentences as the content of a file."""
     return "".join(map(format_sentence, sentences))
 
 

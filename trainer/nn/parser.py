@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from syntax.batches import IGNORE
+from syntax.options import check_range
 from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import Biaffine, keep_torch_weights
 from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.words import WordStates
-from trainer.options.checks import check_range
 from trainer.options.parser import ParserOptions
 
 IMPOSSIBLE = -1e9

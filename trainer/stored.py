@@ -74,16 +74,7 @@ def check_part(
 ) -> None:
     """Refuse a dataset, split or language that a store lacks; a run's own parser is found later.
 
-    Args:
-        store: Where the data lie.
-        run: Folder of a finished run.
-        split: Which split is to be read.
-        langs: Which languages; those of the split by default.
-        dataset: Another dataset than the run's.
-
-    Raises:
-        SpecError: The folder holds no result of a run.
-        UnknownDatasetError: The store has no such data.
+    By default they are the dataset of the run in a folder, and all languages of the split.
     """
     own = recipe_of(run).data
     data = replace(own, dataset=dataset or own.dataset, version=None, parser=None)

@@ -25,7 +25,7 @@ def pruned_distance(
     marks: ArrayLike | None = None,
     keep: int = 1,
 ) -> NDArray[Any]:
-    """Distances in the tree pruned around the marked nodes. *Shape:* (L, L).
+    """Distances in the tree pruned around the marked nodes.
 
     The dtype is that of `tree_distance`; its maximum stands where no path is left.
     Pruning keeps the paths from every marked node up to their lowest common ancestor, and nodes at
@@ -64,7 +64,7 @@ def gate_weights(
     threshold: int = 2,
     variant: Variant = "as_published",
 ) -> NDArray[np.float32]:
-    """`distance_weights` of `pruned_distance`, by default of the whole tree. *Shape:* (L, L)."""
+    """`distance_weights` of `pruned_distance`, by default of the whole tree."""
     distance = pruned_distance(parents, source=source, marks=marks, keep=keep)
     return distance_weights(distance, threshold, variant)
 

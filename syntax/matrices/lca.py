@@ -16,9 +16,9 @@ IntArray = NDArray[np.int32]
 def lowest_common_ancestor(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """Lowest common ancestor of each two nodes; -1 in different trees. *Shape:* (L, L), int32.
+    """Lowest common ancestor of each two nodes; -1 for nodes of different trees.
 
-    A node descends from itself.
+    A node descends from itself. *Shape:* (L, L), int32.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
@@ -41,9 +41,9 @@ def lowest_common_ancestor(
 
 
 def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
-    """Depth of the lowest common ancestor; -1 in different trees. *Shape:* (L, L), int32.
+    """Depth of the lowest common ancestor; -1 for nodes of different trees.
 
-    Truncation changes positions, but not depths.
+    Truncation changes positions, but not depths. *Shape:* (L, L), int32.
     """
     nodes = Nodes.of(parents, source)
     depth = np.append(nodes.depth, np.int32(relations.NO_NODE))

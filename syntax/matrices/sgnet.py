@@ -28,7 +28,7 @@ def sgnet_mask(
     special: ArrayLike | None = None,
     variant: SgNetVariant = "as_published",
 ) -> NDArray[np.bool_]:
-    """``[i, j]`` is True if i may attend to j. *Shape:* (L, L), bool.
+    """``[i, j]`` is True if i, the dependent, may attend to j.
 
     As published: j is i or an ancestor of i. A special token attends only to
     itself, and no other node attends to it.

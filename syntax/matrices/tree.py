@@ -72,12 +72,15 @@ def tree_distance(parents: ArrayLike) -> NDArray[Any]:
 
 
 def tree_depth(parents: ArrayLike) -> NDArray[Any]:
-    """Edges from its root to every node. *Shape:* (L,), the dtype of `tree_distance`."""
+    """Edges from its root to every node.
+
+    *Shape:* (L,), the dtype of `tree_distance`.
+    """
     return _matrices(parents, ("depth",))["depth"]
 
 
 def ancestor_mask(parents: ArrayLike) -> NDArray[np.bool_]:
-    """``[i, j]`` is True if j is i or an ancestor of i. *Shape:* (L, L), bool."""
+    """``[i, j]`` is True if j is i or an ancestor of i."""
     return _matrices(parents, ("ancestor",))["ancestor"]
 
 

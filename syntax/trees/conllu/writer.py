@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -81,3 +81,20 @@ def _joined(columns: tuple[str | None, ...]) -> str:
             "or with a tab in it"
         )
     return line
+
+
+def raw_text(sentences: Sequence[Sentence]) -> str:
+    """The running text of a treebank: sentences as written, an empty line between paragraphs.
+
+    As UD's ``conllu_to_text.pl`` makes the texts of the CoNLL 2018 evaluation, but for its
+    line breaks within a paragraph, which are white space like any other.
+    """
+    parts: list[str] = []
+    for sentence in sentences:
+        if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
+            parts.append("\n\n")
+        parts.append(sentence.text)
+        misc = sentence.misc_of(sentence.tokens[-1]) if sentence.tokens else None
+        if "SpaceAfter=No" not in (misc or "").split("|"):
+            parts.append(" ")
+    return "".join(parts).strip() + "\n"

@@ -30,12 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
-    """`numba.njit` at the first call, with a temporary folder as the last place for the cache.
-
-    Args:
-        cache: Keep the compiled function on disk.
-        nogil: Release the GIL while the function runs.
-    """
+    """`numba.njit` at the first call, with a temporary folder as the last place for the cache."""
 
     def decorate(function: F) -> F:
         return cast(F, _Compiled(function, cache, nogil))

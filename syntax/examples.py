@@ -47,9 +47,6 @@ class Segment:
         text: Running text (modes ``raw`` and ``sentence``).
         tokens: Tokens of one sentence (`TOKEN_MODES`).
         conllu: One or more CoNLL-U sentences (mode ``gold``).
-
-    Raises:
-        SpecError: The number of forms is not one.
     """
 
     text: str | None = None
@@ -113,8 +110,6 @@ class LabelSpec:
     """A label column.
 
     Attributes:
-        name: Name of the column.
-        kind: Type of its values.
         names: Closed list of names in id order: of classes and tags, and of named spans.
         field: Segment of tags and spans; the first by default.
     """
@@ -133,9 +128,6 @@ class DatasetSpec:
         name: Dataset in the store, such as ``xnli``.
         split, lang: Partition of the dataset.
         fields: Name of each segment, such as ``("premise", "hypothesis")``.
-        labels: Label columns.
-        mode: How segments are read.
-        source, licence: Origin and licence of the data.
     """
 
     name: str

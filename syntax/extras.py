@@ -15,13 +15,7 @@ DISTRIBUTION: Final = "parsebank"
 
 
 def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
-    """The error for a missing extra.
-
-    Args:
-        problem: What needs the extra, such as ``pictures need matplotlib``.
-        extra: Name of the extra.
-        detail: Further fields of the error.
-    """
+    """The error for a missing extra; the problem is such as ``pictures need matplotlib``."""
     message = f"{problem}; run `{install_command(extra)}`"
     return MissingExtraError(message, extra=extra, **detail)
 
@@ -30,11 +24,8 @@ def install_command(extra: str, installed: Distribution | None = None) -> str:
     """The ``pip`` command that adds an extra to an installation, from the same origin.
 
     pip records an origin that is not an index (PEP 610): a folder, perhaps editable, an archive or
-    a repository. The ``constraints.txt`` of a folder applies to extras too.
-
-    Args:
-        extra: Name of the extra.
-        installed: The installation; the running one by default.
+    a repository. The ``constraints.txt`` of a folder applies to extras too. ``installed`` is by
+    default the installation that runs.
     """
     origin = _origin(installed)
     url = origin.get("url", "")

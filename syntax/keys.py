@@ -28,10 +28,10 @@ def parse_key(
         parser: Fingerprint of the parser.
         lang: ISO code of the language.
         mode: How the text is read (`syntax.examples.Mode`).
-        text: The exact text.
-        tokens: The tokens instead of the text, in a mode that takes them.
+        text: The exact text; or, in a mode that takes them, the ``tokens``.
+        tokens: The tokens.
         long_sentences: Treatment of sentences over the limit: ``refuse`` or ``split``.
-        max_words: The limit, which decides where long sentences are split.
+        max_words: The limit.
     """
     content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
     if tokens is not None:

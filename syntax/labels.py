@@ -58,8 +58,7 @@ def check_labels(
         tokens: Tokens of each segment's text; empty for running text.
 
     Raises:
-        LabelError: The numbers of tags and tokens differ, a span is outside of its text or ends
-            before it starts, or a name is not in the closed list.
+        LabelError: One does not fit, or its name is not in the closed list.
     """
     for label in filter(is_local, labels):
         value, at = values.get(label.name), field_of(label, fields)

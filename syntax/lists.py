@@ -23,10 +23,7 @@ _LANGUAGE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*):(.+)")
 def listed(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """The items of a list: of one text with commas, of several texts, or of both.
 
-    A comma inside parentheses or double quotes divides nothing.
-
-    Raises:
-        SpecError: An item is empty.
+    A comma inside parentheses or double quotes divides nothing; an empty item is an error.
 
     >>> listed("en,fr"), listed(["en", "fr, de"]), listed(None)
     (('en', 'fr'), ('en', 'fr', 'de'), ())
@@ -69,14 +66,7 @@ class ParserChoice:
 
     @classmethod
     def read(cls, given: str | Iterable[str] | None) -> Self:
-        """The choice that a text such as ``en:NAME,fr:NAME`` or ``NAME`` describes.
-
-        Args:
-            given: Such a text, or several; or a mapping of languages to parsers.
-
-        Raises:
-            SpecError: A language is given two parsers, or two are for every language.
-        """
+        """The choice of texts such as ``en:NAME,fr:NAME`` or ``NAME``, or of a mapping."""
         if isinstance(given, Mapping):
             return cls(dict(given))
         each: dict[str, str] = {}
@@ -96,15 +86,11 @@ class ParserChoice:
         return cls(each, other)
 
     def of(self, lang: str) -> str | None:
-        """The parser that is wanted of a language; ``None`` where any will do."""
+        """The parser of a language; ``None`` where any will do."""
         return self.each.get(lang, self.other)
 
     def check(self, langs: Collection[str]) -> None:
-        """Refuse a choice for a language that is not read, which would be without effect.
-
-        Raises:
-            UnknownNameError: With the languages that are read.
-        """
+        """Refuse a choice for a language that is not read, which would be without effect."""
         for lang, parser in self.each.items():
             if lang not in langs:
                 raise UnknownNameError(

@@ -11,7 +11,18 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -40,7 +51,7 @@ class Field(NamedTuple):
     low: int | None
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value as the option's type has it; see `checked`."""
+        """The value as the option's type has it."""
         return value if value is self.default else checked(name, self.kind, value, self.low)
 
 
@@ -75,11 +86,7 @@ def options_of(owner: type[Any]) -> Mapping[str, Field]:
 
 
 def check_options(options: Any) -> None:
-    """Check every option of a dataclass, and store it as its type has it: a list as a tuple.
-
-    Raises:
-        SpecError: An option is of another type, too small, or not one of its choices.
-    """
+    """Check every option of a dataclass, and store it as its type has it: a list as a tuple."""
     for name, field in options_of(type(options)).items():
         object.__setattr__(options, name, field.checked(name, getattr(options, name)))
 
@@ -94,9 +101,6 @@ def checked(name: str, kind: Any, value: Any, low: int | None = None) -> Any:
         value: Numbers and booleans may be NumPy's; a tuple may be any collection but a text.
         low: The smallest number, also of the items of a tuple.
 
-    Raises:
-        SpecError: It is of another type, too small, or not one of the choices.
-
     >>> checked("matrices", tuple[str, ...], ["depth"])
     ('depth',)
     """
@@ -108,7 +112,6 @@ def checked(name: str, kind: Any, value: Any, low: int | None = None) -> Any:
 
 
 def _is_meant(kind: Any, value: Any) -> bool:
-    """Whether a value has the shape of one kind among several."""
     origin = get_origin(kind) or kind
     if origin in (Literal, str):
         return isinstance(value, str)
@@ -160,6 +163,77 @@ def _wrong(name: str, value: Any, expected: str) -> SpecError:
     return SpecError(f"{name} is {value!r}; it must be {expected}")
 
 
+class Bounds(NamedTuple):
+    """The smallest and the largest number that an option may be; stands in its annotation.
+
+    With ``above``, ``low`` itself is refused, too.
+    """
+
+    low: float
+    high: float | None = None
+    above: bool = False
+
+
+Count: TypeAlias = Annotated[int, Bounds(1)]
+NonNegativeInt: TypeAlias = Annotated[int, Bounds(0)]
+NonNegative: TypeAlias = Annotated[float, Bounds(0)]
+Positive: TypeAlias = Annotated[float, Bounds(0, above=True)]
+Probability: TypeAlias = Annotated[float, Bounds(0, 1)]
+Share: TypeAlias = Annotated[float, Bounds(0, 1, above=True)]
+
+
+_KINDS: Final[dict[type[Any], dict[str, Any]]] = {}
+"""Annotations of the fields of each class that has been checked."""
+
+
+def check_fields(prefix: str, options: Any) -> None:
+    """Check each field of a dataclass by its annotation: numbers by `Bounds`, names by `Literal`.
+
+    A subclass that has a ``__post_init__`` of its own calls its base's, which checks the fields of
+    both.
+    """
+    owner = type(options)
+    if owner not in _KINDS:
+        hints = get_type_hints(owner, include_extras=True)
+        _KINDS[owner] = {field.name: hints[field.name] for field in fields(owner)}
+    for name, kind in _KINDS[owner].items():
+        _check_value(f"{prefix}.{name}" if prefix else name, kind, getattr(options, name))
+
+
+def _check_value(name: str, kind: Any, value: Any) -> None:
+    origin, given = get_origin(kind), get_args(kind)
+    if origin is Literal and value not in given:
+        raise SpecError(f"{name} is {value!r}; it is one of {', '.join(map(str, given))}")
+    if origin is Annotated:
+        for bounds in (note for note in given[1:] if isinstance(note, Bounds)):
+            if not isinstance(value, int | float | np.number):
+                raise SpecError(f"{name} is {value!r}; it must be a number")
+            number = float(value) if isinstance(value, np.number) else value
+            check_range(name, number, *bounds)
+    elif origin is tuple and isinstance(value, tuple | list):
+        for item in value:
+            _check_value(name, given[0], item)
+    elif origin in (Union, UnionType) and value is not None:
+        choices = [
+            choice for one in given if get_origin(one) is Literal for choice in get_args(one)
+        ]
+        others = [one for one in given if get_origin(one) is not Literal]
+        for one in others if value not in choices else ():
+            _check_value(name, one, value)
+
+
+def check_range(
+    name: str, value: float, low: float, high: float | None = None, above: bool = False
+) -> None:
+    """Refuse a number outside its range, whose ends are allowed, but for ``low`` with ``above``."""
+    # Put so that NaN, which is neither below nor above anything, is refused too.
+    is_low = not (value > low if above else value >= low)
+    if is_low or not (high is None or value <= high):
+        lower = f"above {low}" if above else f"at least {low}"
+        upper = "" if high is None else f" and at most {high}"
+        raise SpecError(f"{name} is {value}; it must be {lower}{upper}")
+
+
 _CALL: Final = re.compile(r"(?P<name>[^()]+)(?:\((?P<settings>[^()]*)\))?")
 
 
@@ -188,6 +262,13 @@ def parse_call(text: str) -> Call | None:
         if key.strip() or equals
     }
     return Call(found["name"], settings)
+
+
+def value_of(text: str) -> bool | int | str:
+    """A setting of a `Call` as the simplest type that it has: ``true``, ``4``, ``as_released``."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def options_table(owner: type[Any]) -> str:

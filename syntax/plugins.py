@@ -43,11 +43,8 @@ def load_plugins(group: str) -> None:
     """Import the modules of ``--import``, and those that distributions name under a group.
 
     A broken plugin of a distribution is logged as a warning, and costs only what it would
-    register. No module is imported a second time after it has failed.
-
-    Raises:
-        PluginError: A module of ``--import`` cannot be imported.
-        DuplicateNameError: A plugin registers a name that is taken.
+    register. A broken module of ``--import``, and a plugin that registers a taken name, raise. No
+    module is imported a second time after it has failed.
     """
     with _LOCK:
         for name in named_modules():

@@ -42,22 +42,13 @@ class Registry(Mapping[str, T]):
         self._has_plugins = False
 
     def add(self, name: str, item: T) -> T:
-        """Register ``item`` and return it.
-
-        Raises:
-            DuplicateNameError: The name is taken.
-        """
+        """Register ``item`` and return it."""
         self._claim(name, name in self._items)
         self._items[name] = item
         return item
 
     def alias(self, alias: str, name: str) -> None:
-        """Let ``alias`` stand for a registered name; it is not listed.
-
-        Raises:
-            DuplicateNameError: The alias is taken.
-            UnknownNameError: Nothing is registered under ``name``.
-        """
+        """Let ``alias`` stand for a registered name; it is not listed."""
         self._claim(alias, self._holds(alias))
         self._aliases[alias] = self._resolve(name)
 
@@ -66,8 +57,6 @@ class Registry(Mapping[str, T]):
 
         Raises:
             UnknownNameError: Nothing is registered under it.
-            PluginError: A module of ``--import`` cannot be imported.
-            DuplicateNameError: A plugin registers a name that is taken.
         """
         self._load()
         return self._resolve(name)
@@ -156,7 +145,7 @@ def unknown_name(
         kind: What is named, in the singular.
         name: What came.
         known: The known names.
-        error: Class of the error.
+        error: Its class.
         broken: Why plugins could not be loaded, which may have registered it.
         remedy: A sentence on what makes a name known.
     """

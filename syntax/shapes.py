@@ -37,9 +37,6 @@ def tree_shapes(heads: ArrayLike, starts: ArrayLike) -> TreeShapes:
         heads: As in CoNLL-U: 1-based within each tree, 0 for the root. *Shape:* (N,).
         starts: First word of each tree, and the end. *Shape:* (T + 1,).
 
-    Raises:
-        InputError: A head lies outside of its tree, or some heads form a cycle.
-
     >>> tree_shapes([2, 0, 2, 1], [0, 4]).crossing
     array([1])
     """

@@ -9,11 +9,7 @@ from typing import Any, Final
 
 
 def strict_json(content: object, default: Callable[[object], object] | None = None) -> str:
-    """Indented JSON with null for NaN and infinity.
-
-    Args:
-        content: Plain values.
-        default: Turns other values into plain ones.
+    """Indented JSON with null for NaN and infinity; ``default`` makes other values plain.
 
     >>> print(strict_json({"loss": float("nan")}))
     {
@@ -26,17 +22,11 @@ def strict_json(content: object, default: Callable[[object], object] | None = No
 
 
 def parse_json(text: str | bytes, *, allow_nan: bool = True) -> Any:
-    """The content of a JSON text.
+    """The content of a JSON text; bytes are UTF-8.
 
     ``json.loads`` raises `RecursionError` for lists or objects that are nested too deeply; this
-    function raises the same error as for other malformed texts.
-
-    Args:
-        text: The text; bytes are UTF-8.
-        allow_nan: Whether to accept ``NaN``, ``Infinity`` and ``-Infinity``, which are not JSON.
-
-    Raises:
-        ValueError: The text is not JSON, or is nested too deeply.
+    function raises `ValueError`, as for other malformed texts. ``allow_nan`` accepts ``NaN``,
+    ``Infinity`` and ``-Infinity``, which are not JSON.
 
     >>> parse_json("[1, 2]")
     [1, 2]

@@ -56,8 +56,7 @@ class Policy(Protocol):
         """Make the tree.
 
         Args:
-            attach_head: The attach tree: position of each piece's head, -1 or -2 for none.
-                *Shape:* (L,), int32.
+            attach_head: Position of each piece's head, -1 or -2 for none. *Shape:* (L,), int32.
             word_ids: Word of each piece, -1 for none. *Shape:* (L,), int32.
         """
         ...

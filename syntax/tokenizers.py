@@ -17,12 +17,7 @@ _SAMPLE: Final = ("a", "b")
 
 
 def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
-    """The content whose fingerprint identifies a tokenizer.
-
-    Args:
-        backend: The tokenizer; its settings of truncation and padding do not count.
-        special: Its special tokens.
-    """
+    """The content whose fingerprint identifies a tokenizer; truncation and padding do not count."""
     serialised = parse_json(backend.to_str())
     serialised.update(truncation=None, padding=None)
     return {"tokenizer": fingerprint(serialised), "special_tokens": special.to_json()}
@@ -31,12 +26,11 @@ def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
 def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:
     """The layout of special tokens, found by encoding one text and a pair.
 
+    ``None`` if it is not of the form prefix A separator B suffix.
+
     Args:
         backend: The tokenizer, without truncation and padding.
         names: Its special tokens by role: ``pad_token``, ``mask_token`` and so on.
-
-    Returns:
-        ``None`` if the layout is not of the form prefix A separator B suffix.
     """
     first, second = (backend.encode(text, add_special_tokens=False).ids for text in _SAMPLE)
     alone = backend.encode(_SAMPLE[0]).ids

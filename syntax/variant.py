@@ -10,20 +10,12 @@ Variant: TypeAlias = Literal["as_published", "as_released"]
 
 
 def check_variant(option: str, value: str) -> None:
-    """Check the name of a variant.
-
-    Raises:
-        SpecError: The value is neither ``as_published`` nor ``as_released``.
-    """
+    """Refuse what is not a variant."""
     if value not in get_args(Variant):
         raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(Variant))}")
 
 
 def is_released(variant: str) -> bool:
-    """Whether the variant is that of the released code.
-
-    Raises:
-        SpecError: The value is neither ``as_published`` nor ``as_released``.
-    """
+    """Whether the variant, once checked, is that of the released code."""
     check_variant("variant", variant)
     return variant == "as_released"

@@ -16,10 +16,9 @@ _PRECISION: Final = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
 def new_accelerator(recipe: Recipe) -> Accelerator:
-    """What runs one process of a run on its device: all on accelerators, or all on the CPU.
+    """One process of a run on its device: all on accelerators, or all on the CPU.
 
-    Raises:
-        SpecError: Several processes were started, and they cannot train together.
+    Processes that cannot train together are refused.
     """
     precision = _PRECISION[recipe.training.precision]
     # The parts of the model that belong to one stream have no gradients in steps of the others,

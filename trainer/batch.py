@@ -63,9 +63,6 @@ class SyntaxBatch:
             ``sla_mask(threshold=4)``, a row per sequence, and contrastive samples.
         arrays: What the stream gave; it stays on the host, where predictions are scored.
         stream: Name of the stream of the run; a model has a head and objectives for each.
-
-    Raises:
-        SpecError: A tensor's shape contradicts ``input_ids_BL``.
     """
 
     input_ids_BL: Tensor
@@ -94,8 +91,12 @@ class SyntaxBatch:
                 raise SpecError(
                     f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
                 )
+        # Matrices have a row per sequence; what else is carried may be of any shape.
         for name, tensor in self.extras.items():
-            _check_extra(name, tensor, B, L)
+            if name in MATRICES and tuple(tensor.shape) not in ((B, L), (B, L, L)):
+                raise SpecError(
+                    f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
+                )
 
     @classmethod
     def from_numpy(
@@ -111,10 +112,7 @@ class SyntaxBatch:
             arrays: The stream's mapping (`syntax.batches.assemble_batch` gives its keys).
             labels: What to learn from, arrays by name; or names of arrays of the stream.
             extras: Names of further arrays of the stream to carry.
-            stream: Name of the stream.
-
-        Raises:
-            SpecError: The stream has no such array.
+            stream: Its name.
         """
         for name in set(extras) - set(arrays):
             raise SpecError(f"the stream gave no {name!r}, only {', '.join(arrays)}")
@@ -152,9 +150,6 @@ class SyntaxBatch:
             labels: What to learn from, by name.
             **arrays: The trees, by the names that a stream gives them; other names become extras.
                 Without trees a batch has isolated pieces and no matrices.
-
-        Raises:
-            SpecError: Some arrays of the trees are missing.
         """
         present = [name for name in arrays if name in _OF_TREES]
         missing = [name for name in _WITH_TREES if name not in arrays]
@@ -200,27 +195,15 @@ class SyntaxBatch:
         return self.distances() != self.unreachable
 
     def distances(self) -> Tensor:
-        """``distance_BLL``, for a model that cannot do without.
-
-        Raises:
-            SpecError: The batch was streamed without.
-        """
+        """``distance_BLL``, for a model that cannot do without."""
         return _required("distance", self.distance_BLL)
 
     def depths(self) -> Tensor:
-        """``depth_BL``, for a model that cannot do without.
-
-        Raises:
-            SpecError: The batch was streamed without.
-        """
+        """``depth_BL``, for a model that cannot do without."""
         return _required("depth", self.depth_BL)
 
     def extra(self, name: str) -> Tensor:
-        """One of ``extras``, for a model that cannot do without.
-
-        Raises:
-            SpecError: The batch was streamed without.
-        """
+        """One of ``extras``, for a model that cannot do without."""
         return _required(name, self.extras.get(name))
 
     def pin_memory(self) -> SyntaxBatch:
@@ -243,14 +226,6 @@ class SyntaxBatch:
         labels = {name: change(value) for name, value in self.labels.items()}
         extras = {name: change(value) for name, value in self.extras.items()}
         return replace(self, **changed, labels=labels, extras=extras)
-
-
-def _check_extra(name: str, tensor: Tensor, B: int, L: int) -> None:
-    """Matrices have a row per sequence; what else is carried may be of any shape."""
-    if name in MATRICES and tuple(tensor.shape) not in ((B, L), (B, L, L)):
-        raise SpecError(
-            f"{name} has shape {tuple(tensor.shape)}, but {B} examples of {L} pieces came"
-        )
 
 
 def _required(matrix: str, tensor: Tensor | None) -> Tensor:

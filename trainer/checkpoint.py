@@ -44,10 +44,7 @@ def publish_new(folder: Path) -> None:
 def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) -> None:
     """Write one process's part beside the previous checkpoint, for `publish_new`.
 
-    Args:
-        folder: Of the checkpoint.
-        state: State dicts and plain values, on the main process; None on the others.
-        rank: Of this process.
+    The state is of the main process; it is None on the others.
     """
     part = new_folder(folder)
     part.mkdir(parents=True, exist_ok=True)
@@ -61,11 +58,7 @@ def write_checkpoint(
 ) -> None:
     """Replace the checkpoint, together with the other processes.
 
-    Args:
-        folder: Of the checkpoint.
-        state: State dicts and plain values; those of the main process are written.
-        rank: Of this process.
-        wait: Returns once every process has called it.
+    The state of the main process is written; ``wait`` returns once every process has called it.
     """
     if rank == 0:
         clear_new(folder)
@@ -78,11 +71,7 @@ def write_checkpoint(
 
 
 def find_checkpoint(folder: Path) -> Path:
-    """The newest complete checkpoint: after a crash in `publish_new`, it is the old one.
-
-    Raises:
-        SpecError: There is none.
-    """
+    """The newest complete checkpoint: after a crash in `publish_new`, it is the old one."""
     for candidate in (folder, _old_folder(folder)):
         if (candidate / "state.pt").exists():
             return candidate
@@ -93,16 +82,12 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether `find_checkpoint` would find one."""
+    """True if `find_checkpoint` would find one."""
     return any((one / "state.pt").exists() for one in (folder, _old_folder(folder)))
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any]:
-    """The state that the main process saved, its tensors in main memory.
-
-    Raises:
-        SpecError: Another release wrote it.
-    """
+    """The state that the main process saved, its tensors in main memory."""
     state: dict[str, Any] = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
     if state["format"] != FORMAT:
         raise SpecError(

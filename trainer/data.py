@@ -54,7 +54,6 @@ class Source:
 
     Attributes:
         dataset: The stored examples, at a pinned version.
-        task: What is predicted.
         labels: The label columns that the task reads, by name.
         lang: Languages of the examples, with commas between them.
         unlabelled: Examples that were left out because they have no label to learn from.
@@ -111,7 +110,7 @@ class Source:
         Args:
             recipe: Says how examples become batches.
             dataset: Other examples of the same task, such as crossed ones.
-            matrices: Other matrices than those of the recipe's model.
+            matrices: In place of those of the recipe's model.
         """
         chosen = self.dataset if dataset is None else dataset
         return chosen.stream(
@@ -128,19 +127,8 @@ def open_source(
 ) -> Source:
     """One split in one language or several, as the recipe names tokenizer, parser and version.
 
-    Args:
-        store: Where the data lie.
-        recipe: Names the dataset, and what is predicted of it.
-        split: Which split.
-        lang: Which languages, as ``data.lang`` has them.
-        labelled: For training: leave out, and count, examples without a label that the task is to
-            find, and repeat the treebank among them.
-
-    Raises:
-        UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
-        UnknownNameError: The dataset has no such label, or there is no such task.
-        SpecError: The part is empty, or none of it has labels, or several fit and the options do
-            not choose; or a label is of another kind than the task needs.
+    ``labelled`` is for training: it leaves out, and counts, examples without a label that the task
+    is to find, and repeats the treebank among them.
     """
     data, dataset = recipe.data, stored_part(store, recipe.data, split, lang)
     task_labels(dataset, recipe.task)
@@ -162,19 +150,7 @@ def source_of(
     *,
     unlabelled: int = 0,
 ) -> Source:
-    """Examples as the data of a recipe.
-
-    Args:
-        dataset: The examples.
-        recipe: What is predicted of them.
-        store: Where they lie; None for examples in memory.
-        unlabelled: How many were left out.
-
-    Raises:
-        UnknownNameError: The dataset has no such label.
-        SpecError: A label is of another kind than the task needs, or the task adds tokens, which
-            the model does not read.
-    """
+    """Examples as the data of a recipe; those in memory have no store."""
     labels = task_labels(dataset, recipe.task)
     if recipe.task.added_tokens() and recipe.model.reads_words:
         raise SpecError(
@@ -197,11 +173,7 @@ def source_of(
 
 
 def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
-    """The examples that have the labels to be found.
-
-    Raises:
-        SpecError: None of a language has.
-    """
+    """The examples that have the labels to be found; some of each language, or it raises."""
     found = dataset.where(labelled=task.found())
     if blind := [lang for lang in dataset.langs if lang not in found.langs]:
         split = dataset.spec.split
@@ -273,25 +245,20 @@ def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
 
 def profile_data(source: Source, recipe: Recipe) -> DataProfile:
     """What the training data asks of a model, and what the model will ask for from then on."""
-    names = parser_names(source)
+    dataset = source.dataset
+    langs = sorted({lang for _, lang in dataset.parts})
     requirements = Requirements(
-        tokenizer=source.dataset.card.tokenizer_fingerprint,
-        tokenizer_name=source.dataset.card.tokenizer,
-        parsers=_parsers_by_language(source.dataset),
-        parser_names=names,
+        tokenizer=dataset.card.tokenizer_fingerprint,
+        tokenizer_name=dataset.card.tokenizer,
+        parsers={lang: tuple(sorted(dataset.where(langs=[lang]).parsers)) for lang in langs},
+        parser_names=parser_names(source),
         classes=source.classes,
         features={**features_of(recipe.data), **states_of(source)},
-        fields=source.dataset.card.fields,
+        fields=dataset.card.fields,
         labels=tuple(source.labels.values()),
-        mode=source.dataset.spec.mode,
+        mode=dataset.spec.mode,
     )
-    return DataProfile(source.classes, source.dataset.special_tokens, requirements)
-
-
-def _parsers_by_language(dataset: FeatureDataset) -> dict[str, tuple[str, ...]]:
-    """Fingerprints of the parsers behind the examples of each language."""
-    langs = sorted({lang for _, lang in dataset.parts})
-    return {lang: tuple(sorted(dataset.where(langs=[lang]).parsers)) for lang in langs}
+    return DataProfile(source.classes, dataset.special_tokens, requirements)
 
 
 def parser_names(source: Source) -> dict[str, str]:
@@ -317,15 +284,7 @@ def device_batches(
 ) -> Iterator[SyntaxBatch]:
     """The batches of a stream on the device of the model, each made when it is needed.
 
-    Args:
-        stream: The arrays.
-        recipe: Of this stream alone.
-        task: What is predicted.
-        device: Where the model is.
-        name: Of the stream, in the run.
-
-    Raises:
-        SpecError: A matrix that is to be derived on the device has no form there.
+    The recipe is of this stream alone; ``name`` is that of the stream in the run.
     """
     derive, send = _derives(recipe), sender(device)
     matrices = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]

@@ -70,7 +70,7 @@ class SpanNoise:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """What is read, and what is to be written; see `syntax.contrast.Sampler`.
+        """What is read, and what is to be written.
 
         Returns:
             * ``noised_input_ids``: int64 (B, K), padded
@@ -97,13 +97,7 @@ class SpanNoise:
         }
 
     def noised(self, text: Ids, words: NDArray[np.integer], draws: Draws) -> Ids:
-        """The pieces of a text with noise.
-
-        Args:
-            text: The pieces.
-            words: To which word each belongs.
-            draws: The random numbers.
-        """
+        """The pieces of a text, which belong to ``words``, with noise."""
         if not len(text):
             return text
         if self.noise == "as_published":

@@ -27,9 +27,6 @@ class StreamDataset(IterableDataset[dict[str, Any]]):
     Args:
         stream: One epoch; with ``buffers="fresh"``, since batches wait in a queue.
 
-    Raises:
-        SpecError: The stream overwrites the batches that it gave.
-
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)            # doctest: +SKIP
         >>> loader = DataLoader(StreamDataset(stream), batch_size=None,

@@ -82,10 +82,6 @@ def train(
         observers: Called with reports and evaluations; an exception of theirs ends the run.
 
     Raises:
-        SpecError: Recipe, data and encoder do not fit each other, or there is no checkpoint of
-            the same run.
-        UnknownNameError: The store has no such data, or a registry no such name.
-        ModelLoadError: The encoder cannot be loaded.
         DivergedError: The weights contain NaN or infinity.
     """
     checkpoint = find_checkpoint(output / CHECKPOINT) if resume else None
@@ -174,19 +170,19 @@ class Run:
 
     @property
     def _delayed(self) -> bool:
-        """Whether the task of the main stream is learned alone for now."""
+        """The task of the main stream is learned alone for now."""
         return self.progress.epoch < self.training.delay
 
     @property
     def finished(self) -> bool:
-        """Whether every planned step is done, or the scores have not risen for long enough."""
+        """True if every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
         done = self.progress.step >= self.total_steps
         return stalled or done or self._restarts.ended(self.progress)
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
-        """Whether something that happens every so many steps, or epochs, happens now.
+        """True if something that happens every so many steps, or epochs, happens now.
 
         At the end everything does: the last weights are always scored. (The release scores at
         multiples alone, and a short run ends there without any.)
@@ -300,11 +296,7 @@ class Run:
         write_checkpoint(self.output / CHECKPOINT, state, rank, wait)
 
     def restore(self, state: Mapping[str, Any], random: Mapping[str, Any] | None) -> None:
-        """Go to where `checkpoint` was called; the next epoch restores data and generators.
-
-        Raises:
-            SpecError: More steps are done than the recipe has.
-        """
+        """Go to where `checkpoint` was called; the next epoch restores data and generators."""
         self.accelerator.unwrap_model(self.model).load_state_dict(state["model"])
         for part, saved in zip(self.optimizers, state["optimizers"], strict=True):
             part.optimizer.load_state_dict(saved)

@@ -54,7 +54,7 @@ class PieceMasking:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """What is read, and what is predicted where; see `syntax.contrast.Sampler`.
+        """What is read, and what is predicted where.
 
         Returns:
             * ``masked_input_ids``: (B, L), what the encoder reads
@@ -118,11 +118,7 @@ class PieceMasking:
 def piece_masking(
     special: SpecialTokens, probability: float, whole_words: bool = False
 ) -> PieceMasking:
-    """The masking of a tokenizer's pieces.
-
-    Raises:
-        SpecError: The tokenizer has no mask token.
-    """
+    """The masking of a tokenizer's pieces."""
     if special.mask_id is None:
         raise SpecError(
             "the tokenizer of the data has no mask token, which masked language modelling needs; "

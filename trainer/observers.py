@@ -52,9 +52,6 @@ class WeightsAndBiases:
     Args:
         folder: Output of the run, for the files that stay on this machine.
         recipe: Its name is that of the project.
-
-    Raises:
-        MissingExtraError: wandb is not installed.
     """
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:

@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 
 
 def reads_parses(recipe: Recipe) -> bool:
-    """Whether the task or an active objective reads them."""
+    """True if the task or an active objective reads them."""
     return recipe.task.reads_parses() or any(
         one.reads_parses() for one in recipe.objectives if one.is_active(recipe.model.use_syntax)
     )
 
 
 def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) -> FeatureDataset:
-    """The dataset with the parses of its texts, where the recipe reads them.
-
-    Raises:
-        SpecError: The model reads words, and not the pieces among which words are found.
-    """
+    """The dataset with the parses of its texts, where the recipe reads them."""
     from featurestore import ParsedDataset
 
     if not reads_parses(recipe) or isinstance(dataset, ParsedDataset):

@@ -65,11 +65,7 @@ class Evaluation:
     scores: dict[str, Any]
 
     def score(self, metric: str) -> float:
-        """One of the scores of the main stream.
-
-        Raises:
-            UnknownNameError: There is no number of this name; the error lists those there are.
-        """
+        """One of the scores of the main stream."""
         value = self.scores.get(metric)
         if not isinstance(value, int | float):
             known = [name for name, of in self.scores.items() if isinstance(of, int | float)]
@@ -168,17 +164,13 @@ def _loss(evaluation: Evaluation) -> float:
 
 
 def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
-    """What a batch has nothing of to learn from, counted on the host.
+    """Counts of what a batch has nothing of to learn from.
 
-    Args:
-        arrays: What the stream gave.
-
-    Returns:
-        ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty
-        texts. ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of
-        which a sampler draws none. ``sentence_too_long``: sentences of which truncation cut
-        something, where words are looked for; no tree is learned of them. And the counts of
-        objectives (`trainer.outcomes`).
+    ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty texts.
+    ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of which a
+    sampler draws none. ``sentence_too_long``: sentences of which truncation cut something, where
+    words are looked for; no tree is learned of them. And the counts of objectives
+    (`trainer.outcomes`).
     """
     masked = arrays.get(POSITIONS)
     found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
@@ -207,9 +199,7 @@ class Losses:
 
         The loss of a step is the sum over the streams that fed it. Parts are ``loss`` and, of the
         main stream, ``task`` and each objective; of others all of these, as ``gold/loss``.
-
-        Args:
-            reduce: Averages a tensor over processes.
+        ``reduce`` averages a tensor over processes.
         """
         rows = [values for step in self._steps for _, values in step.values()]
         numbers = iter(reduce(torch.cat(rows)).tolist())

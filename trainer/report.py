@@ -84,9 +84,8 @@ def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str,
         points: Losses at most; in a longer run each averages more steps, a multiple of
             ``log_every``.
 
-    Returns:
-        ``steps``, the last step that each of the ``losses`` averages; ``dev_steps`` and
-        ``dev_scores``, the headline metric of each evaluation. All are lists.
+    ``steps`` has the last step that each of the ``losses`` averages, ``dev_scores`` the headline of
+    each evaluation.
     """
     losses = progress.losses
     every = log_every * max(1, math.ceil(len(losses) / (log_every * points)))

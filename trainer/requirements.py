@@ -16,8 +16,8 @@ class Requirements:
     """Kept in a model's configuration (``requires``) and checked before it sees data.
 
     Attributes:
-        tokenizer: Fingerprint of the tokenizer.
-        tokenizer_name: Its name, for messages.
+        tokenizer: Its fingerprint.
+        tokenizer_name: For messages.
         parsers: Fingerprint of the parsers by language, of the languages trained on. Other
             languages need other parsers, so those are free.
         parser_names: Name of each fingerprint, for messages.
@@ -44,11 +44,7 @@ class Requirements:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Requirements:
-        """The requirements from the content that `to_json` gives.
-
-        Raises:
-            SpecError: The content names no tokenizer.
-        """
+        """The requirements from the content that `to_json` gives."""
         if "tokenizer" not in content:
             raise SpecError("the model does not say which tokenizer it needs; train it again")
         parsers = {lang: tuple(names) for lang, names in content["parsers"].items()}
@@ -61,11 +57,7 @@ class Requirements:
         return cls(**{**content, "parsers": parsers, "classes": classes, **further})
 
     def check_tokenizer(self, fingerprint: str, name: str) -> None:
-        """Refuse another tokenizer.
-
-        Raises:
-            SpecError: The model was trained with another one.
-        """
+        """Refuse another tokenizer than that of the training."""
         if fingerprint != self.tokenizer:
             raise SpecError(
                 f"the model needs features of the tokenizer {self.tokenizer_name} "
@@ -78,12 +70,7 @@ class Requirements:
     def check_parsers(self, lang: str, found: Mapping[str, str]) -> None:
         """Refuse another parser for a language that the model was trained on.
 
-        Args:
-            lang: Language of the examples.
-            found: Name of each parser that made their trees, by fingerprint.
-
-        Raises:
-            SpecError: The model was not trained with one of them.
+        ``found`` has the name of each parser of the examples' trees, by fingerprint.
         """
         known = self.parsers.get(lang)
         for fingerprint, name in found.items():
@@ -102,11 +89,7 @@ class Requirements:
     def check_states(self, found: str | None) -> None:
         """Refuse states of another frozen encoder, or of another of its layers.
 
-        Args:
-            found: Fingerprint of the states; None for a model that reads pieces.
-
-        Raises:
-            SpecError: The states are not those that the model was trained on.
+        ``found`` is the fingerprint of the states; None for a model that reads pieces.
         """
         known = self.features.get("states")
         if found != known:
@@ -119,14 +102,7 @@ class Requirements:
             )
 
     def check_classes(self, found: Mapping[str, tuple[str, ...]]) -> None:
-        """Refuse labels whose class ids mean other classes.
-
-        Args:
-            found: Names of the classes of each label column, in id order.
-
-        Raises:
-            SpecError: The classes of a column, or their order, differ.
-        """
+        """Refuse labels whose class ids mean other classes."""
         for label, known in self.classes.items():
             names = found.get(label, ())
             if names != known:

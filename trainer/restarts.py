@@ -31,12 +31,15 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
     """
     found: list[int] = []
     best: Evaluation | None = None
-    waited, after = 0, training.restart_after
+    waited, after, tie = 0, training.restart_after, training.restart_metric
+
+    def watched(evaluation: Evaluation) -> float:
+        return evaluation.headline if tie is None else evaluation.score(tie)
+
     for number, evaluation in enumerate(evaluations):
-        tie = training.restart_metric
         if best is None or height(evaluation, tie) > height(best, tie):
             best, waited = evaluation, 0
-        elif waited >= after or _drop(best, evaluation, training) > training.restart_drop:
+        elif waited >= after or watched(best) - watched(evaluation) > training.restart_drop:
             found.append(number)
             waited = 0
             after *= 1 + (len(found) % training.restart_double == 0)
@@ -45,19 +48,8 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
     return found
 
 
-def _drop(best: Evaluation, now: Evaluation, training: TrainingOptions) -> float:
-    """How far the watched metric is below that of the best evaluation."""
-    watched = training.restart_metric
-    if watched is None:
-        return best.headline - now.headline
-    return best.score(watched) - now.score(watched)
-
-
 class Restarts:
-    """The best weights of a run, and the way back to them; nothing with another schedule.
-
-    Args:
-        training: Options of the run.
+    """The way back to the best weights of a run; nothing with another schedule.
 
     Attributes:
         best: The weights of the best evaluation, in the memory of the host.
@@ -68,7 +60,7 @@ class Restarts:
         self.best: dict[str, Any] | None = None
 
     def ended(self, progress: Progress) -> bool:
-        """Whether the last restart has been made."""
+        """True once the last restart has been made."""
         most = self._training.max_restarts
         return most is not None and len(self._made(progress)) >= most
 

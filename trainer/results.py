@@ -30,11 +30,7 @@ def write_result(result: dict[str, Any], output: Path) -> None:
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The result of a run, from its folder or file.
-
-    Raises:
-        SpecError: There is none, or it is not one of ours.
-    """
+    """The result of a run, from its folder or file."""
     file = path / RESULT if path.is_dir() else path
     content = read_json(file, f"{path} holds no {RESULT}; is it the output of a finished run?")
     if "recipe" not in content:
@@ -50,15 +46,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_json(path: Path, absent: str) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Args:
-        path: The file.
-        absent: Message of the error if there is no such file.
-
-    Raises:
-        SpecError: There is none, or it is not a JSON object.
-    """
+    """A JSON object from a file; ``absent`` is the message if there is no such file."""
     try:
         content = parse_json(path.read_text("utf-8"))
     except FileNotFoundError as error:
@@ -83,23 +71,14 @@ def recipe_of(path: Path) -> Recipe:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that is done.
-
-    Attributes:
-        folder: Its output folder.
-        result: Content of its ``result.json``.
-    """
+    """A run that is done: its output folder, and the content of its ``result.json``."""
 
     folder: Path
     result: Mapping[str, Any]
 
     @classmethod
     def read(cls, folder: Path | str) -> FinishedRun:
-        """The run of an output folder.
-
-        Raises:
-            SpecError: The folder holds no result of a run.
-        """
+        """The run of an output folder."""
         return cls(Path(folder), read_result(Path(folder)))
 
     @property
@@ -120,7 +99,7 @@ class FinishedRun:
 
 
 def is_result_of(path: Path, recipe: Recipe) -> bool:
-    """Whether a finished run was of this recipe, with the tokenizer and version that it found."""
+    """True if a finished run was of this recipe, with the tokenizer and version that it found."""
     done = recipe_from_json(read_result(path)["recipe"])
     return done == settled(recipe, done)
 
@@ -157,7 +136,9 @@ def markdown(result: dict[str, Any]) -> str:
     if "per_class" in result["scores"]:
         parts += ["\n## Classes\n", _classes(result["scores"])]
     if "confusion" in result["scores"]:
-        parts += ["\n## Confusion (rows gold, columns predicted)\n", _confusion(result["scores"])]
+        names, counts = list(result["scores"]["per_class"]), result["scores"]["confusion"]
+        rows_of = [(name, *row) for name, row in zip(names, counts, strict=True)]
+        parts += ["\n## Confusion (rows gold, columns predicted)\n", table(("", *names), rows_of)]
     return "\n".join(parts) + "\n"
 
 
@@ -200,12 +181,6 @@ def _classes(scores: dict[str, Any]) -> str:
 def group_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Name, examples and accuracy of each group, as text."""
     return [(name, str(one["examples"]), f"{one['accuracy']:.4f}") for name, one in groups.items()]
-
-
-def _confusion(scores: dict[str, Any]) -> str:
-    names = list(scores["per_class"])
-    rows = [(name, *counts) for name, counts in zip(names, scores["confusion"], strict=True)]
-    return table(("", *names), rows)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -25,12 +25,7 @@ processes), and those that do not affect the weights. A result records each chan
 def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
     """The recipe of a resumed run, with the tokenizers and versions that the run began with.
 
-    Args:
-        recipe: As it is given now.
-        saved: The recipe in the checkpoint, as JSON.
-
-    Raises:
-        SpecError: An option that is not `FREE` has changed.
+    ``saved`` is the recipe in the checkpoint, as JSON; only `FREE` options may differ.
     """
     recipe = settled(recipe, recipe_from_json(saved))
     for key, (was, now) in changes(recipe, saved).items():

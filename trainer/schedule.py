@@ -28,7 +28,6 @@ class ModelOptimizer:
     """An optimizer, and what it trains.
 
     Attributes:
-        options: Of the recipe.
         training: Options of the run, with this optimizer's in their place.
         optimizer: Of torch; later, as accelerate wraps it.
         parameters: All that it trains, in the order of the model; not those that are frozen.
@@ -42,7 +41,7 @@ class ModelOptimizer:
     rates: list[TrainingOptions]
 
     def due(self, step: int, delayed: bool = False) -> bool:
-        """Whether it takes a step (0-based); before the delay is over it takes every step."""
+        """True if it takes a step (0-based); before the delay is over it takes every step."""
         return delayed or step % self.options.every == 0
 
     def clip(self, accelerator: Any) -> None:
@@ -63,7 +62,7 @@ class ModelOptimizer:
                 parameter.clamp_(-bound, bound)
 
     def learns(self, objective: str) -> bool:
-        """Whether it names this objective, with or without its version."""
+        """True if it names this objective, with or without its version."""
         return bool({objective, objective.rpartition(".")[0]} & set(self.options.objectives))
 
     def set_rates(
@@ -87,10 +86,6 @@ def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
     """The optimizers of a run. Biases and weights of LayerNorm do not decay, as BERT's.
 
     Groups with a learning rate of 0 are frozen: their parameters need no gradient from here on.
-
-    Raises:
-        SpecError: A parameter is trained by two optimizers, or by none; an optimizer or group names
-            what the model or the recipe does not have; or there are several with ``fp16``.
     """
     listed = recipe.optimizers or (OptimizerOptions("main"),)
     if len(listed) > 1 and recipe.training.precision == "fp16":
@@ -117,16 +112,10 @@ def _check_objectives(optimizers: Sequence[OptimizerOptions], recipe: Recipe) ->
 
 
 def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
-    """Refuse optimizers whose losses do not reach what they train.
+    """Refuse optimizers of a `SyntaxModel` whose losses do not reach what they train.
 
-    Args:
-        model: A `trainer.models.model.SyntaxModel`.
-        optimizers: Those of the run.
-
-    Raises:
-        SpecError: An optimizer trains no weights that can change, or names only objectives that the
-            model does not have; or it trains weights of a head or an objective whose loss trains
-            another optimizer.
+    Those train no weights that can change, or name only objectives that the model does not have, or
+    train weights of a head or an objective whose loss trains another optimizer.
     """
     taken = {
         one.options.name
@@ -181,10 +170,7 @@ def separate_losses(
 ) -> Iterator[tuple[ModelOptimizer, Tensor]]:
     """The loss that each optimizer minimises, where some name objectives of their own.
 
-    Args:
-        optimizers: Those of the run.
-        output: Of a model on a batch (`trainer.models.outputs.SyntaxOutput`).
-        objectives: Of the stream that the batch came from; they have the weights.
+    The output is a `SyntaxOutput`; the objectives of the batch's stream have the weights.
     """
     found = output.objectives or {}
     weighted = {one.name: one.weight * found[one.name] for one in objectives if one.name in found}
@@ -274,12 +260,7 @@ def _steady(model: nn.Module) -> Iterator[nn.Parameter]:
 def _assigned(
     what: str, patterns: Mapping[str, Sequence[str]], parameters: Mapping[str, nn.Parameter]
 ) -> dict[str, dict[str, nn.Parameter]]:
-    """Each parameter under the one name whose patterns match it; the rest under the name without.
-
-    Raises:
-        SpecError: Two names match a parameter, or none does; a pattern matches no parameter, or is
-            no regular expression; or two names are without patterns.
-    """
+    """Each parameter under the one name whose patterns match it; the rest under the one without."""
     rest = [name for name, of in patterns.items() if not of]
     if len(rest) > 1:
         raise SpecError(
@@ -315,7 +296,7 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error as error:
-        raise SpecError(f"{pattern!r} is no regular expression: {error}") from error
+        raise SpecError(f"{pattern!r} is not a regular expression: {error}") from error
 
 
 def learning_rate(
@@ -332,8 +313,7 @@ def learning_rate(
         total_steps: Steps planned.
         training: Rate, warm-up and schedule.
         evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
-        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`), which
-            rises from its first step to the full rate at its last.
+        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`).
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]
@@ -370,11 +350,7 @@ def learning_rate(
 
 
 def plateaus(headlines: Sequence[float], after: int = 0) -> int:
-    """How many evaluations were no better than the best one before.
-
-    Args:
-        headlines: Of the evaluations, in order; higher is better.
-        after: Evaluations at the beginning that do not count.
+    """Number of evaluations no better than the best one before; the first ``after`` do not count.
 
     >>> plateaus([0.5, 0.4, 0.6, 0.6, 0.5], after=1)
     3

@@ -16,13 +16,8 @@ from trainer.results import RESULT, read_result, table, write_json
 class SeedSummary:
     """Headline scores on dev of the runs of one recipe.
 
-    Attributes:
-        recipe: Name of the recipe.
-        metric: Name of the headline metric.
-        scores: Of each seed.
-        mean: Of the scores.
-        deviation: Their sample standard deviation; 0 of one.
-        runs: Folder of each seed's run.
+    ``deviation`` is the sample standard deviation, 0 of one score; ``runs`` has the folder of each
+    seed's run.
     """
 
     recipe: str
@@ -34,11 +29,7 @@ class SeedSummary:
 
 
 def runs_of(folder: Path) -> dict[str, Path]:
-    """The finished runs in a folder, by seed as in ``seed0``; a run itself goes by ``""``.
-
-    Raises:
-        SpecError: There are no runs.
-    """
+    """The finished runs in a folder, by seed as in ``seed0``; a run itself goes by ``""``."""
     if (folder / RESULT).exists():
         return {"": folder}
     found = {path.parent.name: path.parent for path in folder.glob(f"seed*/{RESULT}")}

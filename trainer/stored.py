@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -> FeatureDataset:
-    """One split in one language or several, as the options name tokenizer, parser and version.
-
-    Raises:
-        UnknownDatasetError, UnknownTokenizerError, UnknownParserError: The store has no such data.
-        SpecError: The part is empty, or several fit and the options do not choose.
-    """
+    """One split in one language or several, as the options name tokenizer, parser and version."""
     dataset = store.dataset(
         data.dataset,
         tokenizer=data.tokenizer,
@@ -43,11 +38,7 @@ def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -
 
 
 def task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
-    """The label columns that a task reads, by name.
-
-    Raises:
-        UnknownNameError: The dataset lacks one.
-    """
+    """The label columns that a task reads, by name."""
     found = {label.name: label for label in dataset.labels}
     for name in task.columns():
         if name not in found:
@@ -83,16 +74,7 @@ def check_part(
 ) -> None:
     """Refuse a dataset, split or language that a store lacks; a run's own parser is found later.
 
-    Args:
-        store: Where the data lie.
-        run: Folder of a finished run.
-        split: Which split is to be read.
-        langs: Which languages; those of the split by default.
-        dataset: Another dataset than the run's.
-
-    Raises:
-        SpecError: The folder holds no result of a run.
-        UnknownDatasetError: The store has no such data.
+    By default they are the dataset of the run in a folder, and all languages of the split.
     """
     own = recipe_of(run).data
     data = replace(own, dataset=dataset or own.dataset, version=None, parser=None)

@@ -34,11 +34,7 @@ streams that take steps, and others for those that join."""
 
 
 def open_streams(store: FeatureStore, recipe: Recipe) -> dict[str, Source]:
-    """The training data of each stream by name, the main stream first.
-
-    Raises:
-        SpecError: Two streams are of different tokenizers.
-    """
+    """The training data of each stream by name, the main stream first; all of one tokenizer."""
     sources: dict[str, Source] = {}
     for name in recipe.stream_names:
         own = recipe.of_stream(name)
@@ -103,12 +99,7 @@ def _shares(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
 def open_devs(
     store: FeatureStore, recipe: Recipe, sources: Mapping[str, Source]
 ) -> dict[str, Source]:
-    """The data that each stream with a task is scored on, by name.
-
-    Raises:
-        SpecError: They have no labels, or cannot be scored, or are of other languages than those
-            that are trained on.
-    """
+    """The data that each stream with a task is scored on, by name, checked to be of use."""
     tasks = [MAIN, *(stream.name for stream in recipe.streams if stream.task is not None)]
     devs = {}
     for name in tasks:
@@ -136,12 +127,8 @@ def feeding(recipe: Recipe, step: int, delayed: bool = False) -> tuple[str, ...]
     a step belongs to the part that its point falls into. The points of consecutive steps are an
     irrational number apart, modulo 1: after any number of steps each stream has had its share to
     within a few steps (a Kronecker sequence). Streams that join have points of their own; those
-    that join in turn divide an interval of their own.
-
-    Args:
-        recipe: Names the streams.
-        step: Number of the step, from 0.
-        delayed: Whether other streams still wait.
+    that join in turn divide an interval of their own. While the run is ``delayed``, all others
+    wait.
     """
     seed = recipe.training.seed
     if delayed:
@@ -184,12 +171,9 @@ def _first_point(seed: int, name: str) -> float:
 
 
 def steps_with(recipe: Recipe, main_steps: int, delayed: int = 0) -> int:
-    """Steps of a run, up to and with the one that the main stream feeds as its last of so many.
+    """Steps of a run, up to and with the last of ``main_steps`` that the main stream feeds.
 
-    Args:
-        recipe: Names the streams.
-        main_steps: Steps that the main stream feeds after the delay.
-        delayed: Steps before that, all of which it feeds.
+    It also feeds all the ``delayed`` steps before those.
     """
     if not recipe.streams:
         return delayed + main_steps
@@ -203,11 +187,7 @@ def steps_with(recipe: Recipe, main_steps: int, delayed: int = 0) -> int:
 class TrainingStream:
     """One stream of a run and its place: the epoch, and the position in it.
 
-    Args:
-        name: Of the stream.
-        source: What it reads.
-        recipe: Of this stream alone (`Recipe.of_stream`).
-        accelerator: Says where batches go, and which share of them is this process's.
+    The recipe is of this stream alone (`Recipe.of_stream`).
     """
 
     def __init__(self, name: str, source: Source, recipe: Recipe, accelerator: Accelerator) -> None:
@@ -256,16 +236,11 @@ class TrainingStream:
 
 
 def planned_steps(main: TrainingStream, recipe: Recipe) -> tuple[int, int, int]:
-    """How many steps a pass, the warm-up in passes, and a run have.
+    """Steps of a pass, of the warm-up in passes, and of a run; ``main`` is left at its beginning.
 
-    Args:
-        main: The main stream at its beginning, where it is left.
-        recipe: Of the run.
-
-    Returns:
-        Steps that the main stream feeds in one pass after the delay; all steps up to the end of the
-        first ``warmup_epochs`` passes, those of the delay and of other streams among them; and all
-        steps of the run.
+    The first are those that the main stream feeds in one pass after the delay; the second all up to
+    the end of the first ``warmup_epochs`` passes, those of the delay and of other streams among
+    them.
     """
     training, passes = recipe.training, []
     for epoch in dict.fromkeys((training.delay, 0)):

@@ -60,12 +60,9 @@ def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment
     only the first one whose head is outside of the token can be an owner.
 
     Args:
-        text: The text that was tokenized; the same as ``parse.text``.
-        piece_offsets: Start and end character of each piece. *Shape:* (L, 2).
-        parse: The words. Their spans, and those of the pieces, start and end in order.
-
-    Raises:
-        InputError: The texts differ.
+        text: ``parse.text``, which was tokenized.
+        piece_offsets: Start and end character of each piece, both in order. *Shape:* (L, 2).
+        parse: The words.
 
     >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
     >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
@@ -92,10 +89,7 @@ def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
     A word's first piece hangs from the first piece of its nearest ancestor that owns one. Of the
     pieces without such an ancestor, the first is the root of the sentence and the others hang from
     it, so that every sentence with pieces has exactly one root.
-
-    Returns:
-        Parent of each piece; -1 for the root of a sentence, -2 for a piece without a word.
-        *Shape:* (L,), int32.
+    The parent of a root is -1, of a piece without a word -2. *Shape:* (L,), int32.
     """
     parents, sentence_of = checked_parents(parse)
     sentences = len(parse.sentence_first_word)
@@ -118,11 +112,7 @@ def offset_array(piece_offsets: ArrayLike) -> Int32:
 
 
 def trimmed(text: str, offsets: Int32) -> Int32:
-    """Piece spans without outer white space. *Shape:* (L, 2), int32.
-
-    Raises:
-        InputError: A piece lies outside of the text.
-    """
+    """Piece spans without outer white space, checked to lie in the text. *Shape:* (L, 2)."""
     wrong, spans = kernels.trim(code_points(text), offsets)
     if wrong >= 0:
         raise outside_text(wrong, offsets, len(text))
@@ -155,8 +145,7 @@ def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
 def are_forests(parses: Sequence[Parse]) -> bool:
     """Whether the heads of every sentence form one tree, in one compiled call.
 
-    Raises:
-        OverflowError: A head has more than 32 bits.
+    A head of more than 32 bits raises `OverflowError`.
     """
     words = np.cumsum([0, *(parse.word_count for parse in parses)])
     starts = [int32(parse.sentence_first_word) for parse in parses]

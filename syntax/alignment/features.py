@@ -24,19 +24,14 @@ from syntax.trees.ud import deprel_ids, upos_ids
 
 
 def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> SegmentFeatures:
-    """Pieces of a parsed text with their words, tree and tags.
+    """Pieces of a parsed text with their words, tree (`attach_heads`) and tags.
+
+    Tags of a piece are those of its owner word (`align_pieces`).
 
     Args:
         parse: The parsed text.
         input_ids: Ids of its pieces, without special tokens. *Shape:* (L,).
         offsets: Start and end character of each piece in ``parse.text``. *Shape:* (L, 2).
-
-    Returns:
-        The features; tags of pieces are those of their owner word (`align_pieces`), the tree is
-        that of `attach_heads`.
-
-    Raises:
-        InputError: The numbers of ids and offsets differ, or a piece is outside of the text.
     """
     ids = np.array(input_ids, dtype=np.int32)
     spans = offset_array(offsets)
@@ -74,17 +69,13 @@ def batch_features(
 ) -> list[SegmentFeatures]:
     """`segment_features` of many texts in one compiled call, which is several times faster.
 
+    The arrays of the texts are views of shared ones.
+
     Args:
         parses: The parsed texts.
         input_ids: Ids of the pieces of all texts end to end. *Shape:* (N,), int32.
         offsets: Start and end character of each piece in its text. *Shape:* (N, 2), int32.
         lengths: Number of pieces of each text.
-
-    Returns:
-        Features of each text; their arrays are views of shared ones.
-
-    Raises:
-        InputError: The numbers of ids, offsets and pieces differ.
     """
     bounds = _bounds(parses, lengths)
     if bounds[1, -1] != len(input_ids) or len(input_ids) != len(offsets):

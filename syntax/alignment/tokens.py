@@ -31,26 +31,13 @@ def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
         token_words         [[0, 1], [2], [2]]
         word_tokens         [[0], [0], [1, 2]]
 
-    A token has no word only if the parser leaves its characters out (such as a lone zero-width
-    space). Words of no width belong to no token.
+    Words are 0-based in the whole text, ascending for each token. A token has no word only if the
+    parser leaves its characters out (such as a lone zero-width space). Words of no width belong to
+    no token.
 
     Args:
         tokens: The tokens of the dataset; they may hold spaces.
         parse: The parse of their text.
-
-    Returns:
-        Words of each token, ascending, 0-based in the whole text.
-
-    Raises:
-        InputError: The text of the parse is not the tokens joined by single spaces.
-
-    >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
-    >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
-    >>> columns += "|3 chat _ _ _ _ 0 root _ _"
-    >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))
-    >>> parse = parse_from_sentences(list(parse_conllu(lines)))
-    >>> token_words(["du", "chat"], parse)
-    [[0, 1], [2]]
     """
     if " ".join(tokens) != parse.text:
         raise InputError(
@@ -92,13 +79,7 @@ def project_labels(
     Args:
         labels: One per token.
         token_words: Words of each token, as `token_words` gives them.
-        words: Number of words.
-
-    Returns:
-        One per word; ``None`` for a word without a token.
-
-    Raises:
-        InputError: The numbers of labels and tokens differ.
+        words: Number of words; one without a token has the label ``None``.
 
     >>> project_labels(["B-LOC", "I-LOC", "O"], [[0, 1], [2], [3]], 4)
     ['B-LOC', 'I-LOC', 'I-LOC', 'O']
@@ -170,7 +151,6 @@ def _spans(labels: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _continues(before: str, label: str) -> bool:
-    """Whether a label belongs to the same span as the one before it."""
     return (
         "O" not in (before, label)
         and before[1:] == label[1:]

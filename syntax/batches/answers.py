@@ -41,15 +41,13 @@ class Located(NamedTuple):
 
 
 def pieces_of(offsets: ArrayLike, characters: ArrayLike) -> Spans:
-    """The pieces of a text that cover any character of a span.
+    """First and end of the pieces that cover any character of a span. *Shape:* (N, 2).
+
+    `NOWHERE` where there is none.
 
     Args:
-        offsets: Characters that each piece covers, starts and ends both in order.
-            *Shape:* (L, 2).
+        offsets: Characters that each piece covers, starts and ends both in order. *Shape:* (L, 2).
         characters: Spans of characters. *Shape:* (N, 2).
-
-    Returns:
-        First and end of the pieces; `NOWHERE` where there is none. *Shape:* (N, 2).
 
     >>> pieces_of([(0, 4), (5, 7), (7, 10)], [(5, 10), (6, 7), (4, 5)]).tolist()
     [[1, 3], [1, 2], [-1, -1]]
@@ -70,11 +68,7 @@ def characters_of(offsets: ArrayLike, pieces: ArrayLike) -> Spans:
 
     Args:
         offsets: As in `pieces_of`.
-        pieces: First and end of each run of pieces; an empty one has no characters.
-            *Shape:* (N, 2).
-
-    Raises:
-        InputError: A piece is not one of those.
+        pieces: First and end of each run of pieces; an empty one has no characters. (N, 2).
 
     >>> characters_of([(0, 4), (5, 7), (7, 10)], [(1, 3), (-1, -1)]).tolist()
     [[5, 10], [-1, -1]]
@@ -90,7 +84,7 @@ def characters_of(offsets: ArrayLike, pieces: ArrayLike) -> Spans:
 
 
 def locate(batch: Mapping[str, Any], characters: ArrayLike, segment: int = 0) -> Located:
-    """Where spans of characters of the examples' texts are in the sequences of a batch.
+    """Find spans of characters of the examples' texts in the sequences of a batch.
 
     Args:
         batch: What a stream gives with ``offsets=True``.
@@ -98,9 +92,6 @@ def locate(batch: Mapping[str, Any], characters: ArrayLike, segment: int = 0) ->
             its passage; an empty one, such as `NOWHERE`, for none. Where examples have several
             sequences, each is looked up in all of them. *Shape:* (examples, 2).
         segment: Which segment of the sequences: 1 for the passage after a question.
-
-    Raises:
-        SpecError: The batch has no offsets, or no such segment.
     """
     spans = _pairs(characters)[example_rows(batch)]
     mapping, bounds = _offsets(batch), batch["shown_characters"]
@@ -122,17 +113,13 @@ def locate(batch: Mapping[str, Any], characters: ArrayLike, segment: int = 0) ->
 def spans_of_text(batch: Mapping[str, Any], start: ArrayLike, end: ArrayLike) -> Spans:
     """Characters of the texts between positions of a batch, such as predicted answers.
 
+    They are in the text of the segment that the positions are in; `NOWHERE` where these are not all
+    pieces of one segment. *Shape:* (B, 2).
+
     Args:
         batch: What a stream gives with ``offsets=True``.
         start: First position in each sequence. *Shape:* (B,).
         end: The position behind the last. *Shape:* (B,).
-
-    Returns:
-        Spans in the text of the segment that the positions are in; `NOWHERE` where they are not
-        all pieces of one segment. *Shape:* (B, 2).
-
-    Raises:
-        SpecError: The batch has no offsets.
     """
     mapping, segments = _offsets(batch), batch["segment_ids"]
     first, last = np.asarray(start, np.int64), np.asarray(end, np.int64) - 1

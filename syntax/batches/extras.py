@@ -1,4 +1,4 @@
-"""Optional arrays about pieces: characters, places, windows."""
+"""Optional arrays about pieces: characters, places, windows, and the nodes before truncation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.batches import kernels
-from syntax.batches.nodes import padded_nodes
+from syntax.batches.derived import node_columns
 from syntax.batches.segments import FlatExamples
 from syntax.batches.sequences import Sequences
 from syntax.batches.spec import AssemblySpec
@@ -18,6 +18,8 @@ from syntax.matrices.offsets import sizes
 
 TO_THE_END: Final = int(np.iinfo(np.int32).max)
 """End of what is shown of a text whose last piece is there."""
+
+_SMALL: Final = int(np.iinfo(np.int16).max)
 
 
 def extra_columns(
@@ -41,11 +43,14 @@ def extra_columns(
         shown = (nodes.column >= 0) & (nodes.piece >= 0)
         row = np.repeat(np.arange(len(at)), sizes(node_offsets))
         at[row[shown], nodes.column[shown]] = nodes.piece[shown]
-        columns.update({name: _laid(at, *column) for name, column in of_pieces.items()})
+        for name, (column, padding) in of_pieces.items():
+            nothing = np.full((1, *column.shape[1:]), padding, column.dtype)
+            # The number -1 is that of the last.
+            columns[name] = np.concatenate([column, nothing])[at]
     if spec.offsets:
         columns["shown_characters"] = _shown_characters(sequences)
     if spec.nodes:
-        columns.update(padded_nodes(sequences.examples, nodes, node_offsets))
+        columns.update(_padded_nodes(sequences.examples, nodes, node_offsets))
     return columns
 
 
@@ -69,13 +74,6 @@ def _of_pieces(
     return columns
 
 
-def _laid(at: NDArray[np.int64], column: NDArray[Any], padding: NDArray[Any] | int) -> NDArray[Any]:
-    """A flat column in the shape of the batch."""
-    nothing = np.full((1, *column.shape[1:]), padding, column.dtype)
-    # The number -1 is that of the last.
-    return np.concatenate([column, nothing])[at]
-
-
 def _offsets(examples: FlatExamples) -> NDArray[np.int32]:
     if examples.offsets is None:
         raise SpecError("offsets are asked for, but the examples came without; read them, too")
@@ -94,7 +92,7 @@ def _tokens(examples: FlatExamples) -> dict[str, tuple[NDArray[Any], NDArray[Any
 
 
 def first_of_words(examples: FlatExamples) -> NDArray[np.bool_]:
-    """Whether each piece is the first that its word owns. *Shape:* (N,).
+    """True for the first piece that a word owns. *Shape:* (N,).
 
     Later ones hang from it, wherever it is; that tells them even where pieces of other words, or
     of none, stand between.
@@ -123,3 +121,31 @@ def _shown_characters(sequences: Sequences) -> NDArray[np.int32]:
     laid = np.zeros((len(examples), int(counts.max(initial=0)), 2), np.int32)
     laid[np.arange(laid.shape[1]) < counts[:, None]] = shown
     return laid
+
+
+def _padded_nodes(
+    examples: FlatExamples, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """The columns of all nodes before truncation, one row per sequence.
+
+    A device derives matrices from them; `assemble_batch` describes them.
+    """
+    counts = sizes(node_offsets)
+    width = int(counts.max(initial=0))
+    real = np.arange(width) < counts[:, None]
+    places = np.int16 if width <= _SMALL else np.int32
+    starts = np.repeat(node_offsets[:-1], counts)
+    columns = {
+        "parents": np.maximum(nodes.heads, -1).astype(places),
+        "source": (nodes.source - starts).astype(places),
+        "column": nodes.column.astype(places),
+    }
+    known = node_columns(examples, nodes)
+    columns.update({name: known[name]() for name in ("special", "upos", "marks") if name in known})
+    padded = {}
+    for name, column in columns.items():
+        signed = np.issubdtype(column.dtype, np.signedinteger)
+        rows = np.full(real.shape, -1 if signed else 0, column.dtype)
+        rows[real] = column
+        padded[f"node_{name}"] = rows
+    return padded

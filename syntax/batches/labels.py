@@ -42,7 +42,7 @@ def label_pieces(
     pieces: Labelled = "first",
     ignore: int = IGNORE,
 ) -> NDArray[np.int64]:
-    """The labels of words, at their pieces.
+    """The labels of words, at their pieces. *Shape:* (B, L), int64.
 
     A piece that truncation or a window left without the first piece of its word is none of
     ``first``: the word is labelled where its first piece is, and nowhere else.
@@ -55,13 +55,6 @@ def label_pieces(
         segment: Which segment of the sequences; all others are ignored.
         pieces: Label the ``first`` piece of a word only, or ``all`` of them.
         ignore: Label of all other positions.
-
-    Returns:
-        *Shape:* (B, L), int64.
-
-    Raises:
-        SpecError: The batch does not tell first pieces.
-        InputError: The labels are of another number of examples, or a word has none.
 
     >>> batch = {"word_ids": np.array([[-1, 0, 0, 1, -1]]), "segment_ids":
     ...     np.array([[-1, 0, 0, 0, -1]]), "first_pieces": np.array([[0, 1, 0, 1, 0]], bool)}
@@ -90,7 +83,7 @@ def label_tokens(
     variant: Variant = "as_published",
     ignore: int = IGNORE,
 ) -> NDArray[np.int64]:
-    """The labels of a dataset's own tokens, at pieces.
+    """The labels of a dataset's own tokens, at pieces. *Shape:* (B, L), int64.
 
     With ``words`` the first piece of each syntactic word is labelled, as Syntax-MBERT does. A
     token that the parser cut into several words is one mention still: ``B-`` goes on as ``I-``,
@@ -113,13 +106,6 @@ def label_tokens(
         names: Names of the classes, in id order; for ``words`` as published.
         variant: What becomes of a token of several words.
         ignore: Label of all other positions.
-
-    Returns:
-        *Shape:* (B, L), int64.
-
-    Raises:
-        SpecError: The batch does not tell tokens, or the names are missing.
-        InputError: The labels are of another number of examples, or a token has none.
 
     >>> batch = {"token_ids": np.array([[-1, 0, 0, 1, -1]]), "segment_ids":
     ...     np.array([[-1, 0, 0, 0, -1]]), "token_starts": np.array([[0, 1, 0, 1, 0]], bool),
@@ -165,13 +151,6 @@ def labels_of_tokens(
             (``words``), which has the token's label in BIO and in schemes without mentions.
         missing: What a token has that no sequence shows, or, with ``words``, in which no word
             begins, since the parser joined it to the one before.
-
-    Returns:
-        One array for each example. *Shape:* (tokens,) each.
-
-    Raises:
-        SpecError: The batch does not tell tokens.
-        InputError: The counts are of another number of examples, or too small.
     """
     ids = _column(batch, "token_ids", "token_ids")
     own, given = example_rows(batch), np.asarray(counts, np.int64)
@@ -190,11 +169,7 @@ def labels_of_tokens(
 
 
 def label_rows(batch: Mapping[str, Any], count: int) -> NDArray[np.int64]:
-    """Which of ``count`` labels each sequence has: those of its example, or its own.
-
-    Raises:
-        InputError: Their number is neither that of the examples nor that of the sequences.
-    """
+    """Index of each sequence's labels among ``count``: those of its example, or its own."""
     rows = example_rows(batch)
     examples = int(rows.max(initial=-1)) + 1
     if count == examples:
@@ -205,7 +180,7 @@ def label_rows(batch: Mapping[str, Any], count: int) -> NDArray[np.int64]:
 
 
 def sizes_of(labels: Sequence[ArrayLike]) -> NDArray[np.int64]:
-    """Length of each of some arrays. *Shape:* (N,)."""
+    """Length of each array. *Shape:* (N,)."""
     return np.fromiter((len(np.asarray(one)) for one in labels), np.int64, len(labels))
 
 

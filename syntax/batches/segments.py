@@ -42,9 +42,6 @@ class SegmentFeatures:
             *Shape:* (L,), uint8.
         sentence_ids: Sentence of each piece, -1 for none. *Shape:* (L,), int32.
         offsets: Characters of the text that each piece covers. *Shape:* (L, 2), int32.
-
-    Raises:
-        InputError: The columns differ in length.
     """
 
     input_ids: IntArray
@@ -78,9 +75,6 @@ class FlatExamples:
             (`syntax.batches.token_ids_of`). *Shape:* (N,), int32.
 
     Other dtypes and layouts are converted, read-only arrays copied.
-
-    Raises:
-        InputError: Columns differ in length, or offsets do not ascend from 0 to the end.
     """
 
     input_ids: IntArray

@@ -190,14 +190,7 @@ class AssemblySpec(SequenceSpec):
         )
 
     def for_fields(self, fields: Sequence[str]) -> AssemblySpec:
-        """The same with the template by the numbers of segments, which `assemble_batch` needs.
-
-        Args:
-            fields: Names of the segments of an example.
-
-        Raises:
-            SpecError: The template is not complete.
-        """
+        """The same with the template by the numbers of segments, which `assemble_batch` needs."""
         if not self.template or isinstance(self.template, Template):
             return self
         texts = (self.template,) if isinstance(self.template, str) else self.template
@@ -205,11 +198,7 @@ class AssemblySpec(SequenceSpec):
 
     @property
     def layout(self) -> Template | None:
-        """The template by the numbers of segments.
-
-        Raises:
-            SpecError: It goes by the names of fields.
-        """
+        """The template by the numbers of segments, if it does not go by the names of fields."""
         if isinstance(self.template, Template):
             return self.template
         if self.template:

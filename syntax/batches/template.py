@@ -26,9 +26,6 @@ class Template:
 
     Attributes:
         sequences: Sequences of parts of segments, as numbers of the segments of an example.
-
-    Raises:
-        SpecError: No sequence, no part, or a part without segment.
     """
 
     sequences: tuple[tuple[tuple[int, ...], ...], ...]
@@ -49,10 +46,6 @@ class Template:
             fields: Names of the segments of an example.
             sequences: One text per sequence. One name of it may be a pattern: it then stands for
                 as many sequences as there are fields that match.
-
-        Raises:
-            UnknownNameError: No field has the name, or fits the pattern.
-            SpecError: A sequence has several patterns, or nothing.
 
         >>> Template.of(("question", "passage"), "passage question").sequences
         (((1,), (0,)),)
@@ -86,11 +79,7 @@ class Arranged(NamedTuple):
 
 
 def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
-    """Lay segments out as a template says; without one, in their order.
-
-    Raises:
-        SpecError: An example has too few segments.
-    """
+    """Lay segments out as a template says; without one, in their order."""
     count = len(examples)
     numbers = np.arange(count, dtype=np.int32)
     if template is None:

@@ -46,11 +46,7 @@ class Windows(NamedTuple):
 def cut_windows(
     examples: FlatExamples, parts: Parts, frame: kernels.Frame, spec: AssemblySpec
 ) -> Windows:
-    """The windows of sequences, each with every part but one as it is.
-
-    Raises:
-        SpecError: The part to spread is not named, or the others leave no room for it.
-    """
+    """The windows of sequences, each with every part but one as it is."""
     base = limited_spans(parts, frame, spec)
     place = _target(parts, spec)
     targets = parts.example_offsets[:-1] + place

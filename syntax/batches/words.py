@@ -86,9 +86,6 @@ def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
     Args:
         arrays: What a stream gives; with ``offsets=True`` where it gives ``parses``, too. Without
             parses the words that have no piece are unknown.
-
-    Raises:
-        SpecError: There are parses, and no characters to find their words by.
     """
     if "parses" in arrays and "shown_characters" not in arrays:
         raise SpecError("the batch has parses and no offsets; ask for them with `offsets=True`")
@@ -133,15 +130,10 @@ def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
 
 
 def tree_heads(layout: WordLayout, parses: Sequence[Sequence[Parse]]) -> NDArray[np.int64]:
-    """Head of each word among the words of its sequence.
+    """Head of each word among the words of its sequence. *Shape:* (B, W), int64.
 
-    Args:
-        layout: Of the batch.
-        parses: Of the segments of each sequence.
-
-    Returns:
-        0 for a root, i for the i-th word of the sequence, counted from 1; -100 where no word is
-        and in sentences of which something was cut. *Shape:* (B, W), int64.
+    0 for a root, i for the i-th word of the sequence, counted from 1; -100 where no word is and in
+    sentences of which something was cut. ``parses`` are of the segments of each sequence.
     """
     heads = word_values(layout, [[parse.head for parse in own] for own in parses])
     found = np.where(heads > 0, heads + layout.first, heads)
@@ -149,14 +141,9 @@ def tree_heads(layout: WordLayout, parses: Sequence[Sequence[Parse]]) -> NDArray
 
 
 def word_values(layout: WordLayout, values: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
-    """A number of each word, from those of whole texts.
+    """A number of each word; -100 where no word is. *Shape:* (B, W), int64.
 
-    Args:
-        layout: Of the batch.
-        values: For each sequence, of each segment, the numbers of its text's words.
-
-    Returns:
-        -100 where no word is. *Shape:* (B, W), int64.
+    ``values`` has, for each sequence, of each segment, the numbers of its text's words.
     """
     found = np.full(layout.words.shape, IGNORE, np.int64)
     at = np.nonzero(layout.words >= 0)

@@ -54,10 +54,9 @@ def print_table(
     escaped (``\\``, ``\t``, ``\n``, ``\r``), numbers in full, and empty cells for unknown values.
 
     Args:
-        columns: Names of the columns.
-        rows: Their values: texts, numbers, and what `cell` turns into text.
-        as_json: Print a list of objects instead, as with ``form="json"``. A repeated name gets a
-            number there.
+        columns: Their names.
+        rows: Texts, numbers, and what `cell` turns into text.
+        as_json: Print a list of objects, as ``form="json"`` does; a repeated name gets a number.
         title: Of the table on a terminal.
         form: Print Markdown, CSV (RFC 4180, lines end in LF) or JSON instead.
     """
@@ -102,7 +101,7 @@ def print_rows(
     title: str | None = None,
     form: Form = "table",
 ) -> None:
-    """Print rows of equal keys; see `print_table`."""
+    """Print rows of equal keys as `print_table` does."""
     columns = list(rows[0]) if rows else []
     print_table(columns, [list(row.values()) for row in rows], as_json, title, form)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.contrast.draws import IntArray, State
 from syntax.contrast.texts import Texts
-from syntax.errors import InputError, SpecError
+from syntax.errors import InputError
 from syntax.matrices.offsets import offsets_of
 from syntax.mixing import stream_seed
 
@@ -101,24 +101,3 @@ def draw_samples(
 def example_seeds(keys: Sequence[str], seed: int, epoch: int, purpose: str) -> list[int]:
     """A seed for each example."""
     return [stream_seed(seed, epoch, purpose, key) for key in keys]
-
-
-def check_way(way: str) -> None:
-    """Check the name of the rules.
-
-    Raises:
-        SpecError: The name is not one of `Way`.
-    """
-    if way not in get_args(Way):
-        raise SpecError(f"way is {way!r}; it is one of {', '.join(get_args(Way))}")
-
-
-def check_at_least(least: int, **values: int) -> None:
-    """Check that numbers are large enough.
-
-    Raises:
-        SpecError: A number is below ``least``.
-    """
-    for name, value in values.items():
-        if value < least:
-            raise SpecError(f"{name} is {value}; it must be at least {least}")

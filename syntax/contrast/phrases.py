@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,12 @@ from syntax.contrast.base import (
     PADDING,
     Samples,
     Way,
-    check_at_least,
-    check_way,
     draw_samples,
     example_seeds,
 )
 from syntax.contrast.draws import Index, IntArray, State, below, choose, happens, shuffled
 from syntax.contrast.texts import Shape, is_below, measure, texts_of
-from syntax.errors import SpecError
+from syntax.options import Bounds, Count, Share, check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +53,19 @@ class PhraseSampler:
         min_size: `lr_sib`: fewest pieces of a phrase.
         max_height: `lr_sib`: most edges from the root of a phrase down to a leaf: 2, as published
             (Gessler and Schneider 2023, section 8: three nodes); its code has 1.
-
-    Raises:
-        SpecError: A number is out of range.
     """
 
     way: Way = "synclm"
-    negatives: int = 10
-    max_samples: int = 64
-    probability: float = 0.15
-    positive_window: int = 3
-    negative_window: int = 10
-    min_size: int = 2
-    max_height: int = 2
+    negatives: Count = 10
+    max_samples: Count = 64
+    probability: Share = 0.15
+    positive_window: Count = 3
+    negative_window: Count = 10
+    min_size: Annotated[int, Bounds(2)] = 2
+    max_height: Count = 2
 
     def __post_init__(self) -> None:
-        check_way(self.way)
-        check_at_least(1, negatives=self.negatives, max_samples=self.max_samples)
-        check_at_least(1, positive_window=self.positive_window)
-        check_at_least(1, negative_window=self.negative_window, max_height=self.max_height)
-        check_at_least(2, min_size=self.min_size)
-        if not 0 < self.probability <= 1:
-            raise SpecError(f"probability is {self.probability}; it must be above 0 and at most 1")
+        check_fields("", self)
 
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_origin, get_type_hints
 
 from syntax.contrast.base import Sampler
 from syntax.contrast.phrases import PhraseSampler
 from syntax.contrast.trees import TreeSampler
 from syntax.errors import SpecError
-from syntax.options import parse_call
+from syntax.options import parse_call, value_of
 from syntax.registry import Registry, unknown_name
 
 SAMPLERS: Final[Registry[type[Any]]] = Registry("sampler")
@@ -20,10 +20,6 @@ SAMPLERS.add("tree.v1", TreeSampler)
 
 def read_sampler(text: str) -> Sampler:
     """The sampler that a name with settings describes.
-
-    Raises:
-        SpecError: A setting has no ``=``, or another type or range than the sampler's.
-        UnknownNameError: There is no such sampler or setting.
 
     >>> read_sampler("phrase(way=lr_sib, negatives=5)").negatives
     5
@@ -45,15 +41,13 @@ def read_sampler(text: str) -> Sampler:
 
 
 def _value(name: str, kind: Any, text: str) -> Any:
-    if get_origin(kind) is not None:
-        if text not in get_args(kind):
-            raise SpecError(f"{name} is {text!r}; it is one of {', '.join(get_args(kind))}")
+    """The value as its type has it; the sampler checks bounds and names."""
+    if get_origin(kind) is Literal:
         return text
-    if kind is bool:
-        if text not in ("true", "false"):
-            raise SpecError(f"{name} is {text!r}; it is true or false")
-        return text == "true"
     try:
-        return kind(text)
+        value = float(text) if kind is float else value_of(text)
     except ValueError:
-        raise SpecError(f"{name} is {text!r}; it is of type {kind.__name__}") from None
+        value = text
+    if type(value) is not kind:
+        raise SpecError(f"{name} is {text!r}; it is of type {kind.__name__}")
+    return value

@@ -42,9 +42,6 @@ def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
     Args:
         batch: At least ``parents``, ``word_ids`` and ``segment_ids`` of
             `syntax.batches.assemble_batch`. *Shape:* (B, L) each.
-
-    Raises:
-        InputError: An array is missing, or their shapes differ.
     """
     missing = [name for name in _NEEDED if name not in batch]
     if missing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,13 @@ from syntax.contrast.base import (
     PADDING,
     Samples,
     Way,
-    check_at_least,
-    check_way,
     draw_samples,
     example_seeds,
 )
 from syntax.contrast.draws import Index, IntArray, State, below, choose, shuffled
 from syntax.contrast.texts import Tour, holds, measure, texts_of, tour_of
 from syntax.errors import SpecError
+from syntax.options import Bounds, Count, check_fields, check_range
 
 _FEWEST_NEGATIVES: Final = 2
 """Negatives that a sample of `lr_sib` needs."""
@@ -66,22 +65,17 @@ class TreeSampler:
         max_samples: Samples of an example, at most.
         min_size: Fewest pieces of a subtree.
         max_size: Most pieces of a subtree.
-
-    Raises:
-        SpecError: A number is out of range.
     """
 
     way: Way = "synclm"
-    negatives: int = 10
-    max_samples: int = 32
-    min_size: int = 2
+    negatives: Count = 10
+    max_samples: Count = 32
+    min_size: Annotated[int, Bounds(2)] = 2
     max_size: int = 10
 
     def __post_init__(self) -> None:
-        check_way(self.way)
-        check_at_least(1, negatives=self.negatives, max_samples=self.max_samples)
-        check_at_least(2, min_size=self.min_size)
-        check_at_least(self.min_size, max_size=self.max_size)
+        check_fields("", self)
+        check_range("max_size", self.max_size, self.min_size)
         if self.way == "lr_sib" and self.negatives < _FEWEST_NEGATIVES:
             raise SpecError(f"negatives is {self.negatives}; lr_sib needs {_FEWEST_NEGATIVES}")
 

@@ -37,9 +37,6 @@ def draw_matrix(
         labels: The words or wordpieces, L of them.
         words: For a page that marks words, the id of each label's word in CoNLL-U; empty for a
             piece without a word.
-
-    Raises:
-        InputError: The matrix has another shape.
     """
     values, size = np.asarray(matrix), len(labels)
     if values.shape not in ((size,), (size, size)):

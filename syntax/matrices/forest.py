@@ -45,11 +45,7 @@ class Forest:
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """uint8, or uint16 when a path of any tree exceeds 254 edges.
-
-        Raises:
-            InputError: A path has more than 65534 edges.
-        """
+        """uint8, or uint16 when a path of any tree exceeds 254 edges; 65534 are the most."""
         if self.longest >= UNREACHABLE16:
             raise InputError(
                 f"a path has {self.longest} edges; matrices hold at most {UNREACHABLE16 - 1}, so "

@@ -27,6 +27,7 @@ def pruned_distance(
 ) -> NDArray[Any]:
     """Distances in the tree pruned around the marked nodes.
 
+    The dtype is that of `tree_distance`; its maximum stands where no path is left.
     Pruning keeps the paths from every marked node up to their lowest common ancestor, and nodes at
     most ``keep`` edges below those paths; it keeps nothing above that ancestor. If several trees
     have marked nodes, each is pruned around its own. Without marked nodes nothing is pruned.
@@ -36,10 +37,6 @@ def pruned_distance(
         source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         marks: Non-zero for the words of the two entities. *Shape:* (L,).
         keep: Edges below the paths, GATE's ``prune_k``; negative for the whole tree.
-
-    Returns:
-        The dtype's maximum where no path is left; 0 on the diagonal. *Shape:* (L, L), the dtype of
-        `tree_distance`.
 
     >>> pruned_distance([1, -1, 1, 2], marks=[0, 0, 1, 1], keep=0)
     array([[  0, 255, 255, 255],
@@ -67,11 +64,7 @@ def gate_weights(
     threshold: int = 2,
     variant: Variant = "as_published",
 ) -> NDArray[np.float32]:
-    """`distance_weights` of `pruned_distance`, by default of the whole tree.
-
-    Returns:
-        *Shape:* (L, L), float32.
-    """
+    """`distance_weights` of `pruned_distance`, by default of the whole tree."""
     distance = pruned_distance(parents, source=source, marks=marks, keep=keep)
     return distance_weights(distance, threshold, variant)
 
@@ -79,7 +72,7 @@ def gate_weights(
 def distance_weights(
     distance: NDArray[Any], threshold: int, variant: Variant = "as_published"
 ) -> NDArray[np.float32]:
-    """Factors of GATE's attention probabilities, which are then normalised again.
+    """Factors of GATE's attention probabilities, which are then normalised again. float32.
 
     ``1 / distance`` up to the threshold, else 0. The paper divides by 0 on the diagonal and means
     1. As released the diagonal is 0, so that no word attends to itself.
@@ -89,12 +82,6 @@ def distance_weights(
             one word under ``broadcast``, count as the diagonal. *Shape:* (..., L, L).
         threshold: Largest distance with a factor above 0 (delta), below the dtype's maximum.
         variant: Which diagonal.
-
-    Returns:
-        *Shape:* (..., L, L), float32.
-
-    Raises:
-        SpecError: The threshold is below 1 or not below the dtype's maximum.
 
     >>> distance_weights(np.array([[0, 2, 3], [2, 0, 255], [3, 255, 0]], np.uint8), 2).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]

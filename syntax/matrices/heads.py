@@ -24,11 +24,7 @@ Name = Callable[[int], str]
 
 
 def as_heads(values: ArrayLike) -> IntArray:
-    """A vector of integers as contiguous int32; larger integers become the limits of int32.
-
-    Raises:
-        InputError: The values have several dimensions, or are not integers.
-    """
+    """A vector of integers as contiguous int32; larger integers become the limits of int32."""
     heads = np.asarray(values)
     if heads.ndim != 1 or (heads.size and heads.dtype.kind not in "iu"):
         raise InputError(
@@ -48,10 +44,6 @@ def order_heads(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Ordere
         heads: Positions within each tree, -1 or -2 for none. *Shape:* (N,).
         offsets: First node of each tree, and the end. *Shape:* (T + 1,).
         name: Names a tree in errors.
-
-    Raises:
-        HeadOutOfRangeError: A head lies outside of its tree.
-        CycleError: Some heads form a cycle.
     """
     result = kernels.OrderedTrees(*np.empty((5, len(heads)), np.int32))
     node = kernels.order_trees(heads, offsets, result)
@@ -61,11 +53,7 @@ def order_heads(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Ordere
 
 
 def link_heads(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
-    """Positions in the whole array from heads as in `order_heads`, without a check for cycles.
-
-    Raises:
-        HeadOutOfRangeError: A head lies outside of its tree.
-    """
+    """Positions in the whole array from heads as in `order_heads`, without a check for cycles."""
     parents = np.empty_like(heads)
     node = kernels.link_trees(heads, offsets, parents)
     if node >= 0:

@@ -16,16 +16,15 @@ IntArray = NDArray[np.int32]
 def lowest_common_ancestor(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """Lowest common ancestor of each two nodes (a node descends from itself).
+    """Lowest common ancestor of each two nodes; -1 for nodes of different trees.
+
+    A node descends from itself. *Shape:* (L, L), int32.
 
     Args:
         parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         column: Number to write for each node, -1 for a deleted one, which its nearest kept ancestor
             replaces. Default: its position. *Shape:* (L,).
-
-    Returns:
-        -1 for nodes of different trees. *Shape:* (L, L), int32.
 
     >>> lowest_common_ancestor([1, -1, 1, 2])
     array([[0, 1, 1, 1],
@@ -44,10 +43,7 @@ def lowest_common_ancestor(
 def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
     """Depth of the lowest common ancestor; -1 for nodes of different trees.
 
-    Arguments as in `lowest_common_ancestor`. Truncation changes positions, but not depths.
-
-    Returns:
-        *Shape:* (L, L), int32.
+    Truncation changes positions, but not depths. *Shape:* (L, L), int32.
     """
     nodes = Nodes.of(parents, source)
     depth = np.append(nodes.depth, np.int32(relations.NO_NODE))
@@ -55,18 +51,9 @@ def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArra
 
 
 def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> IntArray:
-    """The lowest common ancestor of each of P pairs, in O(P x depth).
+    """The lowest common ancestor of each of P pairs of nodes, in O(P x depth).
 
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        left: Nodes. *Shape:* (P,).
-        right: Nodes. *Shape:* (P,).
-
-    Returns:
-        -1 for nodes of different trees. *Shape:* (P,), int32.
-
-    Raises:
-        InputError: The sides differ in length.
+    -1 for nodes of different trees. *Shape:* (P,), int32.
 
     >>> common_ancestors([1, -1, 1, 2], [0, 2], [3, 3]).tolist()
     [1, 2]
@@ -83,15 +70,7 @@ def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> I
 def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
     """The lowest node that all members descend from, such as all words of two spans.
 
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        members: Nodes, at least one.
-
-    Returns:
-        -1 if they are of different trees.
-
-    Raises:
-        InputError: There is no member.
+    -1 if they are of different trees.
 
     >>> common_ancestor([1, -1, 1, 2], [2, 3])
     2

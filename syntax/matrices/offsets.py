@@ -23,11 +23,7 @@ def for_numba(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def as_offsets(values: ArrayLike, end: int) -> Offsets:
-    """Offsets as int64.
-
-    Raises:
-        InputError: They are not one vector that ascends from 0 to ``end``.
-    """
+    """Offsets as int64, checked to ascend from 0 to ``end``."""
     offsets: Offsets = for_numba(values, np.int64)
     if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != end:
         raise _not_ascending(offsets, end)

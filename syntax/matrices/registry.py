@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from syntax.matrices.subtrees import (
     subtree_size,
 )
 from syntax.matrices.tree import ancestor_mask, tree_depth, tree_distance
-from syntax.options import parse_call
+from syntax.options import parse_call, value_of
 from syntax.registry import Registry
 
 Matrix = Callable[..., NDArray[Any]]
@@ -50,13 +49,6 @@ UNREACHABLE: Final = "unreachable"
 """Padding of distances, which stands for the dtype's maximum."""
 
 
-class _Asked(NamedTuple):
-    """A name and its settings."""
-
-    base: str
-    settings: dict[str, Any]
-
-
 class MatrixRegistry(Registry[Matrix]):
     """Matrices by versioned name; a name may carry settings in brackets.
 
@@ -69,22 +61,13 @@ class MatrixRegistry(Registry[Matrix]):
         self._padding: dict[str, int | str] = {}
 
     def add(self, name: str, item: Matrix, padding: int | str = 0) -> Matrix:
-        """Register a matrix.
-
-        Args:
-            name: Versioned name.
-            item: The function.
-            padding: Value of padded cells of batches, or `UNREACHABLE`.
-
-        Raises:
-            SpecError: The name is taken.
-        """
+        """Register a matrix; padded cells of batches have the value ``padding``."""
         self._padding[name] = padding
         return super().add(name, item)
 
     def padding(self, name: str) -> int | str:
         """Value of padded cells."""
-        return self._padding.get(super().resolve(_take_apart(name).base), 0)
+        return self._padding.get(super().resolve(_take_apart(name)[0]), 0)
 
     def columns(self, name: str) -> tuple[str, ...]:
         """The columns that a matrix reads."""
@@ -92,43 +75,38 @@ class MatrixRegistry(Registry[Matrix]):
 
     def resolve(self, name: str) -> str:
         """The full name, with settings sorted by name."""
-        asked = _take_apart(name)
-        base = super().resolve(asked.base)
-        if not asked.settings:
+        base, settings = _take_apart(name)
+        base = super().resolve(base)
+        if not settings:
             return base
         item = self._items[base]
         known = {key: value for key, value in _keywords(item).items() if key not in COLUMNS}
-        for key, value in asked.settings.items():
+        for key, value in settings.items():
             if key not in known or type(value) is not type(known[key]):
                 listed = ", ".join(f"{key}={_shown(value)}" for key, value in known.items())
                 raise SpecError(
                     f"the matrix {base!r} has no setting {key}={_shown(value)}; its settings and "
                     f"their defaults are: {listed or 'none'}"
                 )
-        item(np.empty(0, np.int32), **asked.settings)
-        shown = ",".join(f"{key}={_shown(value)}" for key, value in sorted(asked.settings.items()))
+        item(np.empty(0, np.int32), **settings)
+        shown = ",".join(f"{key}={_shown(value)}" for key, value in sorted(settings.items()))
         return f"{base}({shown})"
 
     def __getitem__(self, name: str) -> Matrix:
-        asked = _take_apart(self.resolve(name))
-        item = self._items[asked.base]
-        return partial(item, **asked.settings) if asked.settings else item
+        base, settings = _take_apart(self.resolve(name))
+        item = self._items[base]
+        return partial(item, **settings) if settings else item
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(_take_apart(name).base)
+        return isinstance(name, str) and super().__contains__(_take_apart(name)[0])
 
 
-def _take_apart(name: str) -> _Asked:
+def _take_apart(name: str) -> tuple[str, dict[str, Any]]:
+    """A name and its settings."""
     call = parse_call(name)
     if call is None:
-        return _Asked(name, {})
-    return _Asked(call.name, {key: _value(text or "") for key, text in call.settings.items()})
-
-
-def _value(text: str) -> bool | int | str:
-    if text in ("true", "false"):
-        return text == "true"
-    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
+        return name, {}
+    return call.name, {key: value_of(text or "") for key, text in call.settings.items()}
 
 
 def _shown(value: object) -> str:

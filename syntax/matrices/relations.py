@@ -27,10 +27,7 @@ def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
     A node that comes before ``node`` is not below it, so its common ancestor with ``node`` is that
     with the parent of ``node``.
 
-    Args:
-        parents: Parents.
-        order: The nodes, parents first.
-        common: Filled with `NO_NODE`; output. *Shape:* (L, L).
+    ``common`` comes filled with `NO_NODE`. *Shape:* (L, L).
     """
     for index in range(len(order)):
         node = order[index]
@@ -80,14 +77,6 @@ def off_path(
 
     The paths lead from every marked node up to the lowest common ancestor of all of them. Nodes on
     a path have 0, and nodes that are not below a path have `FAR`.
-
-    Args:
-        parents: Parents.
-        order: The nodes, parents first.
-        depth: Depths.
-        root: Roots.
-        marked: *Shape:* (L,).
-        edges: Output. *Shape:* (L,).
     """
     top = np.full(len(order), NO_NODE, np.int32)  # by root
     for node in range(len(order)):
@@ -121,14 +110,8 @@ def fold_subtrees(
 ) -> None:
     """Replace the values of every node by those of its subtree.
 
-    Args:
-        parents: Parents.
-        order: The nodes, parents first.
-        reach: Depth of each node; becomes the largest depth in its subtree. *Shape:* (L,).
-        size: Count of each node; becomes the sum over its subtree. *Shape:* (L,).
-        first: Place of each node; becomes the smallest place in its subtree. Negative places do
-            not count. *Shape:* (L,).
-        last: Place of each node; becomes the largest place in its subtree. *Shape:* (L,).
+    ``reach``, depths, become the largest depth in the subtree; ``size`` the sum; ``first`` and
+    ``last``, places, the smallest and the largest. Negative places do not count.
     """
     for index in range(len(order) - 1, -1, -1):
         node = order[index]

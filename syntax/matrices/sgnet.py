@@ -28,12 +28,12 @@ def sgnet_mask(
     special: ArrayLike | None = None,
     variant: SgNetVariant = "as_published",
 ) -> NDArray[np.bool_]:
-    """Which node may attend to which, row = dependent.
+    """``[i, j]`` is True if i, the dependent, may attend to j.
 
-    As published: ``[i, j]`` is True if j is i or an ancestor of i. A special token attends only to
+    As published: j is i or an ancestor of i. A special token attends only to
     itself, and no other node attends to it.
 
-    As released (the mask of `run_squad2` and `run_race`): ``[i, j]`` is True if i lies between the
+    As released (the mask of `run_squad2` and `run_race`): i lies between the
     first and the last node of j's subtree, and that subtree has two nodes or more. So nodes in the
     gaps of a non-projective subtree attend to its head; leaves of one piece and later pieces do not
     attend to themselves; under ``attach`` no node attends to later pieces; and rows of special
@@ -47,9 +47,6 @@ def sgnet_mask(
         source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
         special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
         variant: Which of the three.
-
-    Returns:
-        *Shape:* (L, L), bool.
 
     >>> sgnet_mask([1, -1, 1], variant="as_released").astype(int)     # kids <- playing -> outside
     array([[0, 1, 0],

@@ -32,13 +32,8 @@ def windowed_distance(
     Neighbours are adjacent in the text, also across trees. Nodes that show their parent (later
     pieces of a word under ``broadcast``) are not neighbours. The released window is {i - 1, i}.
 
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        variant: Which window.
-
-    Returns:
-        The dtype's maximum where there is no path. *Shape:* (L, L), the dtype of `tree_distance`.
+    ``parents`` and ``source`` are as in `tree_matrices`. *Shape:* (L, L), the dtype of
+    `tree_distance`, whose maximum stands where there is no path.
 
     >>> windowed_distance([1, -1, 1])     # kids <- playing -> outside
     array([[0, 0, 1],
@@ -69,7 +64,7 @@ def sla_mask(
     variant: Variant = "as_published",
     punctuation: bool = False,
 ) -> NDArray[np.bool_]:
-    """Which node may attend to which: to near nodes by `windowed_distance`, and to special tokens.
+    """``[i, j]`` is True if i may attend to j: near by `windowed_distance`, or special.
 
     Every node attends to the special tokens, and they attend to every node. As released, only the
     first of them attends to every node; the rows of the others are empty, which with that
@@ -84,12 +79,6 @@ def sla_mask(
         variant: The window, and the rows of special tokens.
         punctuation: Whether every node attends to nodes tagged PUNCT. SLA's release does so, by the
             string (`released_punctuation`); its paper does not mention it.
-
-    Returns:
-        ``[i, j]`` is True if i may attend to j. *Shape:* (L, L), bool.
-
-    Raises:
-        SpecError: The threshold is negative.
     """
     if threshold < 0:
         raise SpecError(f"threshold is {threshold}; distances begin at 0")
@@ -107,12 +96,9 @@ def sla_mask(
 
 
 def released_punctuation(pieces: list[str]) -> NDArray[np.bool_]:
-    """Which strings SLA's release treats as punctuation.
+    """True for strings that SLA's release treats as punctuation. *Shape:* (len(pieces),), bool.
 
     It decides by the string: "$" and "%", which UD tags SYM, are punctuation, and "…" is not.
-
-    Returns:
-        *Shape:* (len(pieces),), bool.
 
     >>> released_punctuation([".", "...", "%", "a", ""]).tolist()
     [True, False, True, False, False]

@@ -71,51 +71,31 @@ def subtrees_of(nodes: Nodes, column: ArrayLike | None = None) -> Subtrees:
 
 
 def subtree_height(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
-    """Edges from each node down to the deepest node below it; 0 at leaves. See `subtrees`.
-
-    Returns:
-        *Shape:* (L,), int32.
-    """
+    """Edges from each node down to the deepest node below it; 0 at leaves."""
     return subtrees(parents, source=source).height
 
 
 def subtree_size(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArray:
-    """Nodes below each node, itself included. See `subtrees`.
-
-    Returns:
-        *Shape:* (L,), int32.
-    """
+    """Nodes below each node, itself included."""
     return subtrees(parents, source=source).size
 
 
 def subtree_first(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """First place of the yield of each node. See `subtrees`.
-
-    Returns:
-        *Shape:* (L,), int32.
-    """
+    """First place of the yield of each node."""
     return subtrees(parents, source=source, column=column).first
 
 
 def subtree_last(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> IntArray:
-    """Last place of the yield of each node. See `subtrees`.
-
-    Returns:
-        *Shape:* (L,), int32.
-    """
+    """Last place of the yield of each node."""
     return subtrees(parents, source=source, column=column).last
 
 
 def subtree_is_projective(
     parents: ArrayLike, *, source: ArrayLike | None = None
 ) -> NDArray[np.bool_]:
-    """Whether the yield of each node is a span without gaps. See `subtrees`.
-
-    Returns:
-        *Shape:* (L,), bool.
-    """
+    """True for nodes whose yield is a span without gaps."""
     return subtrees(parents, source=source).is_projective

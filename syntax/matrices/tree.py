@@ -51,10 +51,9 @@ def tree_matrices(parents: ArrayLike, source: ArrayLike | None = None) -> TreeMa
             policies give it. Default: itself. *Shape:* (L,).
 
     Raises:
-        HeadOutOfRangeError: A parent is not one of the L nodes.
-        CycleError: Some parents form a cycle.
-        InputError: The parents are not a vector of integers, a source is neither the node nor its
-            parent, or a path has more than 65534 edges.
+        TreeError: A parent is not one of the L nodes, or some form a cycle.
+        InputError: A source is neither the node nor its parent, or a path has more than 65534
+            edges.
 
     >>> tree_matrices([1, -1, 1]).distance
     array([[0, 1, 2],
@@ -67,33 +66,21 @@ def tree_matrices(parents: ArrayLike, source: ArrayLike | None = None) -> TreeMa
 def tree_distance(parents: ArrayLike) -> NDArray[Any]:
     """Edges between every two nodes; the dtype's maximum between nodes of different trees.
 
-    Arguments and errors as in `tree_matrices`.
-
-    Returns:
-        *Shape:* (L, L), uint8, or uint16 when a path exceeds 254 edges.
+    *Shape:* (L, L), uint8, or uint16 when a path exceeds 254 edges.
     """
     return _matrices(parents, ("distance",))["distance"]
 
 
 def tree_depth(parents: ArrayLike) -> NDArray[Any]:
-    """Edges from its root to every node; 0 at every root.
+    """Edges from its root to every node.
 
-    Arguments and errors as in `tree_matrices`.
-
-    Returns:
-        *Shape:* (L,), the dtype of `tree_distance`.
+    *Shape:* (L,), the dtype of `tree_distance`.
     """
     return _matrices(parents, ("depth",))["depth"]
 
 
 def ancestor_mask(parents: ArrayLike) -> NDArray[np.bool_]:
-    """Which node descends from which: ``[i, j]`` is True if j is i or an ancestor of i.
-
-    Arguments and errors as in `tree_matrices`.
-
-    Returns:
-        *Shape:* (L, L), bool.
-    """
+    """``[i, j]`` is True if j is i or an ancestor of i."""
     return _matrices(parents, ("ancestor",))["ancestor"]
 
 
@@ -111,9 +98,6 @@ def batch_matrices(
         offsets: First node of each tree, and the end. *Shape:* (B + 1,).
         out: Memory for the result, which holds until the memory is used again.
         pad_to_multiple_of: The padded length L is a multiple of this; 8 saves a copy.
-
-    Raises:
-        InputError: ``pad_to_multiple_of`` is below 1.
     """
     values = as_heads(heads)
     bounds = as_offsets(offsets, len(values))
@@ -142,11 +126,8 @@ def tree_squares(
     """`tree_distance` or `ancestor_mask` of T trees, row by row and end to end.
 
     Trees of like size share a compiled pass, so that little is padded. Arguments as in
-    `batch_matrices`.
-
-    Returns:
-        A square for each tree. *Shape:* (sum of the squared sizes,), uint16, with `UNREACHABLE16`
-        between trees; or bool.
+    `batch_matrices`. *Shape:* (sum of the squared sizes,), uint16, with `UNREACHABLE16` where there
+    is no path; or bool.
     """
     values = as_heads(heads)
     bounds = as_offsets(offsets, len(values))

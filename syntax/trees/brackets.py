@@ -23,15 +23,13 @@ LEAST_WORDS: Final = 3
 
 
 def brackets(parents: ArrayLike) -> IntArray | None:
-    """The brackets of a tree of n words.
+    """First word, last word and last word of the first part of each bracket. *Shape:* (S, 3).
+
+    Only of stretches of at least `LEAST_WORDS` words. None for a tree that is not projective, whose
+    subtrees are not stretches.
 
     Args:
         parents: Position of each word's head; -1 for the one root. *Shape:* (n,).
-
-    Returns:
-        For each stretch of at least `LEAST_WORDS` words: its first word, its last, and the last of
-        its first part. *Shape:* (S, 3). None for a tree that is not projective, whose subtrees are
-        no stretches.
 
     >>> brackets([3, 3, 3, -1, 3]).tolist()     # he is very happy now
     [[0, 4, 0], [1, 4, 1], [2, 4, 2]]

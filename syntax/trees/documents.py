@@ -20,15 +20,8 @@ def spacy_columns(parse: Parse) -> dict[str, Any]:
     Heads count words from 0 through the text; a root is its own head, with the label ``ROOT``, as
     spaCy expects. Missing values are empty.
 
-    >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
-    >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ ADP _ _ 3 case _ _|2 le _ DET _ _ 3 det _ _"
-    >>> columns += "|3 chat _ NOUN _ _ 0 root _ _"
-    >>> lines = columns.replace(" ", chr(9)).replace("|", chr(10))
-    >>> arguments = spacy_columns(parse_from_sentences(list(parse_conllu(lines))))
-    >>> arguments["words"], arguments["heads"], arguments["deps"]
-    (['de', 'le', 'chat'], [2, 2, 2], ['case', 'det', 'ROOT'])
-    >>> arguments["user_data"]["multiword_tokens"]
-    [[0, 2, 'du']]
+    Of *du chat*, the words are ``["de", "le", "chat"]``, the heads ``[2, 2, 2]``, the labels
+    ``["case", "det", "ROOT"]``, and the multiword tokens ``[[0, 2, "du"]]``.
     """
     heads = parse.parents().tolist()
     starts = [False] * parse.word_count

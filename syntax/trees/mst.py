@@ -23,17 +23,13 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
     Args:
         scores: Score of each head of each word: row = dependent, column 0 = ROOT, column i = word
             i, counted from 1. The score of a word as its own head is not read; it may be a huge
-            negative number.
-            *Shape:* (W, W + 1).
+            negative number. *Shape:* (W, W + 1).
         single_root: Exactly one word hangs from ROOT, as Universal Dependencies want it;
             otherwise any number, at least one.
 
     Returns:
         Head of each word, 1-based, 0 for a root, as in CoNLL-U. *Shape:* (W,), int32. Where a word
         has several best heads, the first counts, so the result is always the same.
-
-    Raises:
-        InputError: The matrix is of another shape, or a score is NaN or infinite.
 
     >>> spanning_tree([[5.0, 0, 8], [4, 9, 0]]).tolist()
     [0, 1]
@@ -59,16 +55,14 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
 def sentence_heads(
     scores: ArrayLike, sentences: ArrayLike, single_root: bool = True
 ) -> NDArray[np.int32]:
-    """The heads of the words of several sentences, each with a tree of its own.
+    """The heads of the words of several sentences, each with a tree of its own. *Shape:* (W,).
+
+    They are positions among all words, 1-based, 0 for roots and padding.
 
     Args:
         scores: As for `spanning_tree`, over all words; those between sentences are not read.
-            *Shape:* (W, W + 1).
         sentences: Sentence of each word; -1 for padding. *Shape:* (W,).
         single_root: As for `spanning_tree`.
-
-    Returns:
-        Heads as positions among all words, 1-based, 0 for roots and padding. *Shape:* (W,), int32.
     """
     matrix, owner = np.asarray(scores, np.float64), np.asarray(sentences)
     heads = np.zeros(len(owner), np.int32)

@@ -33,10 +33,6 @@ class Noise:
         share: Share of the words of each sentence with another head or relation, from 0 to 1. A
             fraction of a word is rounded at random, so that the share holds over many sentences.
         kinds: ``heads``, ``labels`` (the relations), or both, drawn independently.
-        seed: Seed of the draws.
-
-    Raises:
-        SpecError: The share is out of range, or a kind is unknown.
     """
 
     share: float
@@ -72,11 +68,7 @@ def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
     only word of a sentence. Relations: words except the root are drawn and get a random other
     relation.
 
-    Args:
-        parse: The parse.
-        noise: The noise.
-        name: Name of the text, such as the key of its parse. The draws depend on it and on the
-            seed only.
+    The draws depend on the seed and on the name of the text, such as the key of its parse.
     """
     head, deprel = list(parse.head), list(parse.deprel)
     for number, (first, end) in enumerate(parse.word_ranges()):

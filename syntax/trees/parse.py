@@ -36,10 +36,6 @@ class Parse:
         token_first_word: Position of each token's first word in the text, 0-based.
         sentence_start, sentence_end: Character span of each sentence (S).
         sentence_first_word: Position of each sentence's first word in the text, 0-based.
-
-    Raises:
-        InputError: Columns of one kind differ in length, spans are out of order or outside of the
-            text, or a word has no token or sentence.
     """
 
     text: str
@@ -154,7 +150,6 @@ def _partition(kind: str, first_word: list[int], words: int) -> None:
 
 
 def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
-    """Check that spans are in order and inside the text."""
     bounds_are_sound = not start or (start[0] >= 0 and end[-1] <= length)
     in_order = start == sorted(start) and end == sorted(end)
     if not (bounds_are_sound and in_order and all(map(le, start, end))):

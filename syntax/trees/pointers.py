@@ -34,9 +34,6 @@ def pointer_steps(heads: ArrayLike) -> PointerSteps:
     Args:
         heads: Head of each word, 1-based, 0 for a root. *Shape:* (W,).
 
-    Raises:
-        InputError: A word does not hang from ROOT, over others or directly.
-
     >>> pointer_steps([2, 0]).targets.tolist()
     [2, 1, 1, 2, 0]
     """
@@ -69,8 +66,7 @@ def heads_of_steps(targets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int
         targets: Where the node on top of the stack points, at each step. *Shape:* (2W + 1,).
 
     Raises:
-        InputError: The steps build no tree: a word has two heads or none, or the stack is empty
-            too early or not at the end.
+        InputError: The steps build no tree.
 
     >>> heads_of_steps([2, 1, 1, 2, 0]).tolist()
     [2, 0]

@@ -55,13 +55,9 @@ class TextMismatchError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Agreement on one kind of unit; the properties are percentages.
+    """Numbers of units of one kind, and of those that agree; the properties are percentages.
 
-    Attributes:
-        gold: Units in the gold standard.
-        system: Units in the system's analysis.
-        correct: Units that agree.
-        aligned: Aligned words; ``None`` for tokens, sentences and words themselves.
+    ``aligned`` counts aligned words; it is ``None`` for tokens, sentences and words themselves.
     """
 
     gold: int
@@ -93,15 +89,8 @@ class Score:
 def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, Score]:
     """Score a system's analysis of a text against the gold standard.
 
-    Args:
-        gold: The gold sentences of a whole text, in order.
-        system: The system's sentences of the same text; only white space may differ.
-
-    Returns:
-        One score per name in `METRICS`.
-
-    Raises:
-        TextMismatchError: The two do not spell the same characters.
+    Returns one score per name in `METRICS`. Only white space may differ between the two texts;
+    else it raises `TextMismatchError`.
 
     >>> from syntax.trees.sentence import Sentence, Token, Word
     >>> one = [Sentence((Word(1, "Go", head=0, deprel="root"),), (Token("Go", (1,)),))]
@@ -136,7 +125,6 @@ class PlacedWord:
         span: Start and end in the text without white space.
         multiword: Whether other words may share these characters.
         parent: Position of the head in the text, -1 for a root, -2 without a head.
-        word: The word itself.
     """
 
     span: Span

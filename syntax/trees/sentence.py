@@ -85,11 +85,7 @@ class Sentence:
 
     @cached_property
     def tree(self) -> DependencyTree:
-        """The basic tree.
-
-        Raises:
-            TreeError: The heads do not form one tree.
-        """
+        """The basic tree; raises a `TreeError` where the heads do not form one."""
         return DependencyTree(
             [word.head for word in self.words], [word.deprel or "_" for word in self.words]
         )

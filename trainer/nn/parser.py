@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from syntax.batches import IGNORE
+from syntax.options import check_range
 from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import (
     Biaffine,
@@ -27,7 +28,6 @@ from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.words import WordStates
-from trainer.options.checks import check_range
 from trainer.options.parser import ParserOptions
 
 IMPOSSIBLE = -1e9

@@ -19,13 +19,13 @@ from transformers import (
 )
 
 from syntax.errors import ModelLoadError, SpecError
+from syntax.options import check_range
 from trainer.batch import SyntaxBatch
 from trainer.nn import bart as bart  # registers its model type
 from trainer.nn import relative as relative  # likewise
 from trainer.nn import transformer as transformer  # likewise
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import DataOptions, ModelOptions
-from trainer.options.checks import check_range
 
 if TYPE_CHECKING:
     from syntax.batches import SpecialTokens

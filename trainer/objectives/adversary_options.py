@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from syntax.errors import SpecError
 from syntax.mixing import splitmix, stream_seed
+from syntax.options import NonNegative, Probability
 from syntax.variant import Variant, is_released
 from trainer.nn.positions import every_position, word_positions
-from trainer.options.checks import NonNegative, Probability
 from trainer.options.objective import ObjectiveOptions
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from syntax.batches.labels import IGNORE
+from syntax.options import Count, Share
 from syntax.variant import Variant
 from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
 from trainer.nn.parser_targets import (
@@ -19,7 +20,6 @@ from trainer.nn.parser_targets import (
     learned_rows,
     parser_targets,
 )
-from trainer.options.checks import Count, Share
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MICROBERT, ParserOptions, Trees, fitted_parser, words_with
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from syntax.batches.shown import batch_brackets, shown_words
 from syntax.errors import SpecError
+from syntax.options import Count, NonNegativeInt
 from syntax.variant import Variant
-from trainer.options.checks import Count, NonNegativeInt
 from trainer.options.objective import ObjectiveOptions
 from trainer.outcomes import outcome_arrays
 

@@ -36,12 +36,8 @@ class BertSizes(Protocol):
 
 
 def bert_config(sizes: BertSizes) -> dict[str, Any]:
-    """A BERT of these sizes, as transformers writes configurations.
-
-    Raises:
-        SpecError: The heads do not divide the width. (Settings arrive one by one, so that their
-            options cannot check this.)
-    """
+    """A BERT of these sizes, as transformers writes configurations."""
+    # Settings arrive one by one, so that their options cannot check this.
     if sizes.hidden_size % sizes.heads:
         raise SpecError(
             f"model.hidden_size is {sizes.hidden_size}, which {sizes.heads} heads cannot divide; "

@@ -14,11 +14,7 @@ SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(SequenceSpec):
-    """Which stored examples a run reads, and how they become batches.
-
-    Raises:
-        SpecError: An option is of another type or out of its range.
-    """
+    """Which stored examples a run reads, and how they become batches."""
 
     dataset: Annotated[str, Option("Name of the dataset in the store.")]
     train_split: Annotated[str, Option("Split to train on.")] = "train"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
-from trainer.options.checks import Probability, check_fields
+from syntax.options import Probability, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore, OrderPolicy
@@ -47,12 +47,12 @@ class ModelOptions:
 
     @property
     def reads_words(self) -> bool:
-        """Whether the model reads stored states of words: then training runs no stock encoder."""
+        """True for stored states of words: then training runs no stock encoder."""
         return False
 
     @property
     def has_syntax_states(self) -> bool:
-        """Whether the encoder gives states of a graph encoder."""
+        """True for an encoder that gives states of a graph encoder."""
         return False
 
     @property
@@ -62,7 +62,7 @@ class ModelOptions:
 
     @property
     def has_decoder(self) -> bool:
-        """Whether the model brings a decoder, which tasks that write texts then take."""
+        """True for a model with a decoder, which tasks that write texts then take."""
         return False
 
     @property
@@ -76,11 +76,7 @@ class ModelOptions:
         return None
 
     def fitted(self, tasks: Sequence[TaskOptions]) -> ModelOptions:  # noqa: ARG002
-        """The options with what they leave to the tasks of the run, of all its streams.
-
-        Args:
-            tasks: With what these leave to the training examples.
-        """
+        """The options with what they leave to the fitted tasks of all streams."""
         return self
 
     def settled(self, before: ModelOptions) -> ModelOptions:  # noqa: ARG002
@@ -88,11 +84,7 @@ class ModelOptions:
         return self
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse data that make no sense for the model.
-
-        Raises:
-            SpecError: An option of the data has to change; the message names it.
-        """
+        """Refuse data that make no sense for the model, by the option that has to change."""
 
     def matrices(self) -> tuple[str, ...]:
         """Names of `syntax.matrices.MATRICES` that a batch must carry for this model."""
@@ -111,19 +103,11 @@ class ModelOptions:
         return None
 
     def new_encoder(self) -> Mapping[str, Any] | None:
-        """Configuration of a stock encoder to build new, as its ``to_dict()`` gives it.
-
-        None where ``encoder`` names one.
-        """
+        """``to_dict()`` of a stock encoder to build new; None where ``encoder`` names one."""
         return None
 
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:  # noqa: ARG002
-        """The dataset with what else the model reads of its examples.
-
-        Args:
-            store: Where the examples lie; None for examples in memory.
-            dataset: The examples.
-        """
+        """The dataset with what else the model reads; examples in memory have no store."""
         return dataset
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,12 +115,7 @@ class ModelOptions:
         return arrays
 
     def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG002
-        """What to warn of before training.
-
-        Args:
-            dataset: The training data.
-            values: Every option of the recipe by its dotted name.
-        """
+        """What to warn of before training; ``values`` are all options by their dotted names."""
         return iter(())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainer.options.checks import NonNegative, check_fields
+from syntax.options import NonNegative, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -31,11 +31,11 @@ class ObjectiveOptions:
         check_fields(f"objectives.{self.name}", self)
 
     def is_active(self, use_syntax: bool) -> bool:
-        """Whether a model has the objective; one without syntax has none that reads trees."""
+        """True if a model has the objective; one without syntax has none that reads trees."""
         return self.weight > 0 and (use_syntax or not self.matrices())
 
     def reads_syntax_states(self) -> bool:
-        """Whether the objective reads the states of a graph encoder."""
+        """True if the objective reads the states of a graph encoder."""
         return False
 
     def matrices(self) -> tuple[str, ...]:
@@ -47,24 +47,15 @@ class ObjectiveOptions:
         return ()
 
     def samplers(self, special: SpecialTokens, training: bool) -> tuple[Sampler, ...]:  # noqa: ARG002
-        """What is drawn for each batch, beside ``data.samplers``.
-
-        Args:
-            special: Special tokens of the data's tokenizer.
-            training: False for batches that models are scored on.
-        """
+        """Samplers beside ``data.samplers``; ``training`` is False for batches that are scored."""
         return ()
 
     def reads_parses(self) -> bool:
-        """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
+        """True if batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
         return False
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """Arrays that the objective reads beside those of the stream; `arrays` names them, too.
-
-        Args:
-            arrays: What the stream gives.
-        """
+        """Arrays that the objective reads beside those of the stream; `arrays` names them, too."""
         return {}
 
     def fitted(self, dataset: FeatureDataset) -> ObjectiveOptions:  # noqa: ARG002
@@ -74,11 +65,7 @@ class ObjectiveOptions:
     def prepared(self, recipe: Recipe) -> ObjectiveOptions:  # noqa: ARG002
         """The options with what they leave to the run, such as numbers drawn from its seed.
 
-        Args:
-            recipe: Of the run, with all its streams.
-
-        Raises:
-            SpecError: The objective needs something else of the run.
+        Refuses a run of which the objective needs something else.
         """
         return self
 

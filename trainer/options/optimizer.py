@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from trainer.options.checks import Count, Positive, check_entry_name, check_fields, check_unique
+from syntax.options import Count, Positive, check_fields
+from trainer.options.checks import check_entry_name, check_unique
 from trainer.options.training import TrainingOptions
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
-from trainer.options.checks import Count, NonNegativeInt, Probability, check_fields
+from syntax.options import Count, NonNegativeInt, Probability, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -137,15 +137,9 @@ def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees)
 
 
 def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str, ...]:
-    """The values that a column of words has in training examples.
+    """The values that a column of `Parse` has in training examples.
 
-    Args:
-        dataset: The examples; of those in memory nothing is known.
-        column: Of `syntax.trees.parse.Parse`.
-        trees: Which trees count.
-
-    Raises:
-        SpecError: The examples have no such values.
+    Of examples in memory none is known; other examples without any are refused.
     """
     from featurestore import ParsedDataset
 

@@ -31,19 +31,11 @@ class Recipe:
     """One run: with the store it names, it can be repeated from this alone.
 
     Attributes:
-        name: Name of the run.
-        data: What it reads.
-        model: What it trains; the class of these options belongs to the model.
-        task: What is predicted; likewise.
-        training: How it trains.
+        model, task: The class of these options belongs to the model and to the task.
         objectives: Losses beside the task's.
         streams: What it reads beside ``data``, ``task`` and ``objectives``, which make the main
             stream.
         optimizers: When empty, the one that ``training`` describes.
-
-    Raises:
-        SpecError: Two entries of a list have one name, or the streams leave no step to the main
-            one.
     """
 
     name: str

@@ -39,12 +39,7 @@ NAMED: Final[tuple[type[Any], ...]] = (ModelOptions, TaskOptions, ObjectiveOptio
 
 
 def options_of(base: type[Any], name: str) -> type[Any]:
-    """The class of the options of a model, a task or an objective, by its name.
-
-    Args:
-        base: Which of the three: one of `NAMED`.
-        name: The name.
-    """
+    """The class of the options of a name; ``base`` is one of `NAMED`."""
     if base is TaskOptions:
         from trainer.tasks import TASKS
 
@@ -53,12 +48,7 @@ def options_of(base: type[Any], name: str) -> type[Any]:
 
 
 class Option(NamedTuple):
-    """One option of a recipe.
-
-    Attributes:
-        kind: Its type.
-        value: Its value.
-    """
+    """Type and value of one option of a recipe."""
 
     kind: Any
     value: Any
@@ -85,11 +75,7 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     or a list as ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``).
     ``model.name`` and ``task.name`` change the options that there are; those that all models have
     keep their values. Objectives that read syntax states go with a model that has none.
-
-    Raises:
-        SpecError: A setting has no ``=``, or its value does not fit the option; or several are
-            wrong, which it lists.
-        UnknownNameError: No such option.
+    Several mistakes are one error, which lists them.
     """
     faults: list[ParsebankError] = []
     for setting in settings:
@@ -116,12 +102,7 @@ def _with_setting(recipe: Recipe, setting: str) -> Recipe:
 
 
 def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.to_json` wrote.
-
-    Raises:
-        SpecError: A section is missing, or a value does not fit its option.
-        UnknownNameError: The content has an option that this release does not know.
-    """
+    """The recipe that `Recipe.to_json` wrote."""
     try:
         for section in SECTIONS:
             _ = content[section].keys()
@@ -132,12 +113,7 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
 
 
 def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
-    """The options of one section, or of one objective, as `dataclasses.asdict` wrote them.
-
-    Raises:
-        SpecError: A value does not fit its option.
-        UnknownNameError: No such option, or no such model or task.
-    """
+    """The options of one section, or of one objective, as `dataclasses.asdict` wrote them."""
     return _built(section, {**SECTIONS, "objectives": ObjectiveOptions}[section], content)
 
 
@@ -177,7 +153,6 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
         fitting = _fit(key, get_type_hints(type(holder))[name], value)
         base = next((base for base in NAMED if isinstance(holder, base)), None)
         if name == "name" and base is not None:
-            # The options that all models or tasks have keep their values.
             shared = [field.name for field in fields(base) if field.name != "name"]
             return options_of(base, fitting)(
                 name=fitting, **{field: getattr(holder, field) for field in shared}
@@ -228,7 +203,6 @@ def _dotted(recipe: Recipe, key: str) -> str:
 
 
 def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
-    """Refuse an option of a registered objective that the recipe does not list."""
     found = re.match(r"objectives\.(\w+)", key)
     present = [one.name for one in recipe.objectives]
     for name in OBJECTIVES:
@@ -271,7 +245,10 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
         if get_origin(accepted) is Literal and value in get_args(accepted):
             return value
         if get_origin(accepted) is tuple and value is not None:
-            return tuple(_fit(key, get_args(accepted)[0], item) for item in _items(value))
+            if isinstance(value, str):  # as people write a list: ``1,2``
+                value = [_parsed(item) for item in listed(value or None)]
+            items = value if isinstance(value, list | tuple) else [value]
+            return tuple(_fit(key, get_args(accepted)[0], item) for item in items)
         if is_dataclass(accepted) and isinstance(value, Mapping):
             assert isinstance(accepted, type)
             return _built(key, accepted, value)
@@ -282,13 +259,6 @@ def _fit(key: str, kind: Any, value: Any) -> Any:
         if accepted is not float and isinstance(accepted, type) and type(value) is accepted:
             return value
     raise SpecError(f"{key} cannot be {shown(value)}; it is {_described(kind)}")
-
-
-def _items(value: Any) -> list[Any]:
-    """The items of a list: of JSON's, or as people write one, ``1,2`` or a single item."""
-    if isinstance(value, str):
-        return [_parsed(item) for item in listed(value or None)]
-    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _is_number(value: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer.options.checks import check_entry_name, check_range, check_unique
+from syntax.options import check_range
+from trainer.options.checks import check_entry_name, check_unique
 from trainer.options.data import DataOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.task import TaskOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from trainer.options.checks import Count, NonNegativeInt, Probability, check_fields
+from syntax.options import Count, NonNegativeInt, Probability, check_fields
 from trainer.options.parser import MixedStates
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syntax.errors import SpecError
+from syntax.options import check_fields
 from trainer.metrics.answers import Rules
-from trainer.options.checks import check_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,11 +46,7 @@ class TaskOptions:
         return tuple(name for name in self.columns() if name not in self.given())
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether any example has a label to score predictions by.
-
-        Args:
-            values: The columns that the model predicts, of all examples, by name.
-        """
+        """True if any example has a label to score predictions by, among the columns `found`."""
         return any(any(column) for column in values.values())
 
     def spans(self) -> tuple[str, ...]:
@@ -58,11 +54,7 @@ class TaskOptions:
         return ()
 
     def samplers(self, special: SpecialTokens) -> tuple[Sampler, ...]:  # noqa: ARG002
-        """What is drawn for each batch, in training and in evaluation.
-
-        Args:
-            special: Special tokens of the data's tokenizer.
-        """
+        """What is drawn for each batch, in training and in evaluation."""
         return ()
 
     def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002
@@ -70,26 +62,18 @@ class TaskOptions:
         return None
 
     def with_rules(self, rules: Rules) -> TaskOptions:
-        """These options with answers compared by other rules.
-
-        Raises:
-            SpecError: The task extracts no answers.
-        """
+        """These options with answers compared by other rules."""
         raise SpecError(
             f"`rules={rules}` says how answers of extractive_qa.v1 are compared, and the run is of "
             f"{self.name}; leave it out"
         )
 
     def added_tokens(self) -> int:
-        """How many tokens the task adds to the encoder's vocabulary, behind the tokenizer's own."""
+        """Number of tokens that the encoder's vocabulary gets behind the tokenizer's own."""
         return 0
 
     def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """What streams put around the segments.
-
-        Args:
-            special: Special tokens of the data's tokenizer.
-        """
+        """What streams put around the segments, from the tokenizer's special tokens."""
         return special
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -97,23 +81,15 @@ class TaskOptions:
         return arrays
 
     def reads_parses(self) -> bool:
-        """Whether batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
+        """True if batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
         return False
 
     def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64] | None:  # noqa: ARG002
-        """Positions that the task writes for each example, where it writes any. *Shape:* (N,).
-
-        Args:
-            dataset: The examples.
-        """
+        """Positions that the task writes for each example, where it writes any. *Shape:* (N,)."""
         return None
 
     def fitted(self, dataset: FeatureDataset) -> TaskOptions:  # noqa: ARG002
-        """The options with what they leave to the training examples, such as names of classes.
-
-        Args:
-            dataset: The training examples.
-        """
+        """The options with what they leave to the training examples, such as names of classes."""
         return self
 
     def settled(self, before: TaskOptions) -> TaskOptions:  # noqa: ARG002

@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
-from trainer.options.checks import (
-    Bounds,
-    Count,
-    NonNegative,
-    NonNegativeInt,
-    Probability,
-    check_fields,
-)
+from syntax.options import Bounds, Count, NonNegative, NonNegativeInt, Probability, check_fields
 
 Schedule: TypeAlias = Literal["linear", "plateau", "cosine", "constant", "restarts", "inverse_sqrt"]
 

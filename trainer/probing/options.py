@@ -11,8 +11,8 @@ import numpy as np
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.lists import ParserChoice
+from syntax.options import Count, NonNegativeInt, Share, check_fields
 from syntax.registry import unknown_name
-from trainer.options.checks import Count, NonNegativeInt, Share, check_fields
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore

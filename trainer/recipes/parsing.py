@@ -127,7 +127,9 @@ def microbert_ner() -> Recipe:
 
 def microbert_ner_as_released() -> Recipe:
     """The same as AllenNLP tags: losses are summed, all weights learn at 1e-3 and decay."""
-    recipe = replace(microbert_ner(), optimizers=_everything_decays(_RELEASED_DECAY))
+    everything = GroupOptions("everything", (".*",), weight_decay=_RELEASED_DECAY)
+    optimizer = OptimizerOptions("main", groups=(everything,))
+    recipe = replace(microbert_ner(), optimizers=(optimizer,))
     return variant(recipe, "as-released", *_RELEASED_TAGGING)
 
 
@@ -141,11 +143,6 @@ def _encoder_at(rate: float, decay: float | None = None) -> tuple[OptimizerOptio
     if decay is not None:
         groups.append(GroupOptions("rest", (r"(?!encoder\.).*",), weight_decay=decay))
     return (OptimizerOptions("main", groups=tuple(groups)),)
-
-
-def _everything_decays(decay: float) -> tuple[OptimizerOptions, ...]:
-    group = GroupOptions("everything", (".*",), weight_decay=decay)
-    return (OptimizerOptions("main", groups=(group,)),)
 
 
 def _training(**further: object) -> TrainingOptions:

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import numpy as np
 
 from syntax.errors import SpecError
-from syntax.variant import Variant
-from trainer.metrics.answers import Rules
-from trainer.options.checks import (
+from syntax.options import (
     Bounds,
     Count,
     NonNegative,
@@ -24,6 +22,8 @@ from trainer.options.checks import (
     Share,
     check_range,
 )
+from syntax.variant import Variant
+from trainer.metrics.answers import Rules
 from trainer.options.parser import (
     BIAFFINE,
     ParserOptions,

@@ -2,8 +2,7 @@
 
 from syntax.trees.conllu.parses import parse_from_sentences
 from syntax.trees.conllu.reader import parse_conllu, read_conllu
-from syntax.trees.conllu.running import raw_text
-from syntax.trees.conllu.writer import format_conllu, write_conllu
+from syntax.trees.conllu.writer import format_conllu, raw_text, write_conllu
 
 __all__ = [
     "format_conllu",

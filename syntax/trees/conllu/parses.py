@@ -18,6 +18,8 @@ Layout = Literal["text", "spaces"]
 def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text") -> Parse:
     """Put CoNLL-U sentences into columns.
 
+    ``text[start:end]`` is each token's ``SpacesInToken`` if the text has it, else its form.
+
     Args:
         sentences: One or more sentences.
         layout: Source of the text. ``text``: each sentence's ``# text`` (or else its tokens),
@@ -25,12 +27,7 @@ def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text")
             the ends of sentences; ``# text`` is ignored. This restores the text behind
             `Parse.sentences` exactly.
 
-    Returns:
-        The parse; ``text[start:end]`` is each token's ``SpacesInToken`` if the text has it, else
-        its form.
-
     Raises:
-        NoSentenceError: There is no sentence.
         ConlluError: ``# text`` does not consist of the tokens and white space.
     """
     if not sentences:
@@ -45,8 +42,6 @@ def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text")
 
 @dataclass(slots=True)
 class _Columns:
-    """The columns of a parse while sentences are added to it."""
-
     text: str = ""
     words: list[Word] = field(default_factory=list)
     heads: list[int] = field(default_factory=list)

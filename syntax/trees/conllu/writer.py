@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -11,18 +11,14 @@ from syntax.trees.sentence import EmptyNode, Sentence, Token, Word
 
 
 def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> None:
-    """Write sentences to a file, one at a time (UTF-8, LF).
-
-    Raises:
-        InputError: A column is empty, or a column or comment holds a tab or a line break.
-    """
+    """Write sentences to a file, one at a time (UTF-8, LF)."""
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         for sentence in sentences:
             file.write(format_sentence(sentence))
 
 
 def format_conllu(sentences: Iterable[Sentence]) -> str:
-    """The sentences as one string; see `write_conllu`."""
+    """The sentences as the content of a file."""
     return "".join(map(format_sentence, sentences))
 
 
@@ -85,3 +81,20 @@ def _joined(columns: tuple[str | None, ...]) -> str:
             "or with a tab in it"
         )
     return line
+
+
+def raw_text(sentences: Sequence[Sentence]) -> str:
+    """The running text of a treebank: sentences as written, an empty line between paragraphs.
+
+    As UD's ``conllu_to_text.pl`` makes the texts of the CoNLL 2018 evaluation, but for its
+    line breaks within a paragraph, which are white space like any other.
+    """
+    parts: list[str] = []
+    for sentence in sentences:
+        if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
+            parts.append("\n\n")
+        parts.append(sentence.text)
+        misc = sentence.misc_of(sentence.tokens[-1]) if sentence.tokens else None
+        if "SpaceAfter=No" not in (misc or "").split("|"):
+            parts.append(" ")
+    return "".join(parts).strip() + "\n"

@@ -236,7 +236,7 @@ def test_groups_have_a_rate_and_a_decay_of_their_own() -> None:
             "head.bias is trained by b and c",
         ),
         ([{"name": "a", "parameters": ["haed"]}], SpecError, "'haed', which matches no parameter"),
-        ([{"name": "a", "parameters": ["("]}], SpecError, "is no regular expression"),
+        ([{"name": "a", "parameters": ["("]}], SpecError, "is not a regular expression"),
         ([{"name": "a", "objectives": ["mlm"]}], UnknownNameError, r"optimizers\.a 'mlm'"),
     ],
 )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from syntax.errors import SpecError
+from syntax.options import Bounds, Count, Probability
 from syntax.variant import Variant
-from trainer.options.checks import Bounds, Count, Probability
 from trainer.options.model import ModelOptions
 from trainer.systems.frozen.options import FrozenOptions
 

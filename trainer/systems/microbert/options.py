@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from syntax.options import Count, NonNegativeInt, Probability
 from trainer.options.bert import bert_config
-from trainer.options.checks import Count, NonNegativeInt, Probability
 from trainer.systems.sla.options import SlaOptions
 
 

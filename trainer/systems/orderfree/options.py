@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from syntax.errors import SpecError
+from syntax.options import Count, Probability
 from syntax.variant import Variant
-from trainer.options.checks import Count, Probability
 from trainer.options.model import check_separate_trees
 from trainer.systems.frozen.options import FrozenOptions
 from trainer.systems.orderfree.words import sentence_arrays

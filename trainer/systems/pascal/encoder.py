@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from syntax.options import check_range
 from syntax.variant import Variant, is_released
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
@@ -28,7 +29,6 @@ from trainer.nn.attention import LayerSyntax, check_reads_syntax
 from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_reads_scores
 from trainer.nn.stock import chosen_layers, new_encoder, run_encoder
-from trainer.options.checks import check_range
 from trainer.systems.pascal.options import PARENT_POSITIONS, PascalOptions
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from syntax.batches.shown import shown_words
 from syntax.errors import SpecError
+from syntax.options import Count, Probability
 from syntax.variant import Variant
-from trainer.options.checks import Count, Probability
 from trainer.options.model import ModelOptions
 
 PARENT_POSITIONS: Final = "parent_positions"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from syntax.errors import SpecError
+from syntax.options import Count, Probability
 from trainer.nn.earlier import run_config
-from trainer.options.checks import Count, Probability
 from trainer.systems.transformer.options import TransformerOptions
 
 BART: Final = "parsebank-plbart"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from syntax.matrices import SgNetVariant
+from syntax.options import Probability
 from syntax.variant import Variant
-from trainer.options.checks import Probability
 from trainer.options.model import ModelOptions, check_separate_trees
 from trainer.systems.transformer.options import TransformerOptions
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from syntax.options import NonNegativeInt
 from syntax.variant import Variant
-from trainer.options.checks import NonNegativeInt
 from trainer.options.model import ModelOptions, check_separate_trees
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from torch import nn
 from transformers import PreTrainedModel
 
+from syntax.options import check_range
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import check_reads_syntax
 from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_reads_scores
 from trainer.nn.stock import chosen_layers, new_encoder, run_encoder
-from trainer.options.checks import check_range
 from trainer.systems.syntax_mbert.bias import AttentionBias
 from trainer.systems.syntax_mbert.gat import graph_encoder
 from trainer.systems.syntax_mbert.loading import load_graph_encoder

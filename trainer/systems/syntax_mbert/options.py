@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
+from syntax.options import Count, NonNegativeInt, Probability
 from syntax.variant import Variant
-from trainer.options.checks import Count, NonNegativeInt, Probability
 from trainer.options.model import ModelOptions
 from trainer.systems.syntax_mbert.switches import SWITCHES
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from syntax.errors import SpecError
-from trainer.options.checks import Count, Probability
+from syntax.options import Count, Probability
 from trainer.options.model import ModelOptions
 
 TRANSFORMER: Final = "parsebank-transformer"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from syntax.errors import SpecError
+from syntax.options import Count, Probability
 from syntax.variant import Variant
 from trainer.nn.earlier import run_config
 from trainer.options.bert import bert_config
-from trainer.options.checks import Count, Probability
 from trainer.options.model import ModelOptions
 
 if TYPE_CHECKING:

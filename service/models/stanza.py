@@ -13,7 +13,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
 
-from service.parsers.records import ModelRecord, recorded_file, write_whole
+from service.parsers.files import write_whole
+from service.parsers.records import ModelRecord, recorded_file
 from service.parsers.stanza.packages import (
     BACKEND,
     DEFAULT,
@@ -154,4 +155,4 @@ def _part(lang: str, entry: Mapping[str, Any], package: str) -> dict[str, Any]:
 
 def _write_list(folder: Path, resources: Mapping[str, Any]) -> None:
     content = json.dumps(resources, indent=1, ensure_ascii=False)
-    write_whole(folder / RESOURCES, content + "\n")
+    write_whole(folder / RESOURCES, f"{content}\n".encode())

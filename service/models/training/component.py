@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import ufal.udpipe
 
+from service.parsers.files import write_whole
 from service.processes import python_command, python_environment
 from syntax.errors import ModelLoadError, WorkError
 from syntax.strict_json import parse_json
@@ -142,13 +143,6 @@ def read_sentences(path: Path) -> Any:
     if error.occurred():
         raise TrainingError(f"UDPipe cannot read the CoNLL-U: {error.message}")
     return sentences
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that exists either whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 def _follow(

@@ -18,11 +18,7 @@ from syntax.strict_json import parse_json
 
 
 def regular_file(path: Path) -> os.stat_result:
-    """The status of a file that has an end.
-
-    Raises:
-        ModelLoadError: It is missing, out of reach, or is a folder, a pipe or a device.
-    """
+    """The status of a file that has an end."""
     try:
         status = path.stat()
     except OSError as error:
@@ -53,11 +49,7 @@ def read_file(path: Path) -> str | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file; empty if there is nothing under its name.
-
-    Raises:
-        ModelLoadError: The file may not be read, or holds something else.
-    """
+    """The JSON object in a regular file; empty if there is nothing under its name."""
     try:
         text = read_file(path)
         content = {} if text is None else parse_json(text)

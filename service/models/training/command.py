@@ -129,11 +129,11 @@ def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
 
 
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:
-    from service.models.training.cards import told_metrics
+    from service.models.training.cards import filled_metrics
 
     for split, by_input in trained.scores.items():
         for kind, figures in by_input.items():
-            told = told_metrics(figures, columns)
+            told = filled_metrics(figures, columns)
             cells = "  ".join(f"{metric} {figures[metric]:.2f}" for metric in told)
             typer.echo(f"{split} {kind}: {cells}")
     typer.echo(f"{trained.model} ({trained.model.stat().st_size:,} bytes), {trained.readme}")

@@ -14,7 +14,6 @@ import pytest
 
 from service.lindat.models import names_of
 from service.models.stanza import add_resources, drop_resources
-from service.models.training.cards import note_trained
 from service.parsers import find_parser, identify, list_models
 from service.parsers.discovery import split_version
 from service.parsers.languages import language_code, language_of, ud_languages
@@ -26,6 +25,7 @@ from service.parsers.records import (
     write_records,
 )
 from service.settings import Settings
+from service.training.cards import note_trained
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 from syntax.fingerprint import file_sha256
 from tests.own_parser import run_command

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import ufal.udpipe
 
-from service.models.training.cards import ModelCard, write_card
-from service.models.training.component import (
+from service.training.cards import ModelCard, write_card
+from service.training.component import (
     KINDS,
     METHOD,
     ComponentJob,
@@ -25,9 +25,9 @@ from service.models.training.component import (
     load_model,
     run_component,
 )
-from service.models.training.evaluation import Scores, evaluate_model, tag_sentences
-from service.models.training.recipe import DEFAULT, Options, Recipe, format_options
-from service.models.training.treebank import Treebank, filled_columns, fold_of, strip_columns
+from service.training.evaluation import Scores, evaluate_model, tag_sentences
+from service.training.recipe import DEFAULT, Options, Recipe, format_options
+from service.training.treebank import Treebank, filled_columns, fold_of, strip_columns
 from syntax import Sentence, fingerprint
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import write_conllu

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from service.models.training.evaluation import Scores
-from service.models.training.recipe import Recipe
-from service.models.training.treebank import UNKNOWN, Treebank
 from service.parsers.discovery import places
 from service.parsers.records import ModelRecord, RecordedFile, changed_records
 from service.parsers.udpipe.backend import udpipe_version
 from service.settings import Settings
+from service.training.evaluation import Scores
+from service.training.recipe import Recipe
+from service.training.treebank import UNKNOWN, Treebank
 from syntax.fingerprint import file_sha256
 
 _INPUTS = {"raw": "raw text", "gold_tokens": "gold tokens"}

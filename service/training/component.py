@@ -4,7 +4,7 @@ Why a process: UDPipe holds the interpreter's lock for as long as it trains, and
 only by writing to the C++ standard error. The component's process reads a job as JSON from its
 standard input; the parent reads the reports from a pipe:
 
-    python -m service.models.training.component < job.json
+    python -m service.training.component < job.json
 """
 
 from __future__ import annotations

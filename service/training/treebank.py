@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from service.models.training.recipe import Recipe
+from service.training.recipe import Recipe
 from syntax import Sentence, Word
 from syntax.errors import SpecError
 from syntax.trees.conllu import read_conllu

@@ -8,6 +8,9 @@ import signal
 import sys
 from typing import Final
 
+OWN_ERROR: Final = 3
+"""Exit code of a child process whose output is the error that it found."""
+
 _PR_SET_PDEATHSIG: Final = 1
 
 _ONE_OF_MANY: Final = {
@@ -47,7 +50,7 @@ def how_ended(status: int) -> str:
     return f"ended with exit code {status}"
 
 
-def give_way(steps: int) -> None:
+def lower_priority(steps: int) -> None:
     """Let processes that somebody waits for have the processor first.
 
     Args:
@@ -56,7 +59,7 @@ def give_way(steps: int) -> None:
     os.nice(steps)
 
 
-def die_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -14,7 +14,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.processes import die_with, how_ended, python_command, python_environment
+from service.processes import (
+    OWN_ERROR,
+    exit_with_parent,
+    how_ended,
+    python_command,
+    python_environment,
+)
 from syntax.errors import DeadlineError, OverloadedError, SpecError, WorkError
 from syntax.strict_json import parse_json
 
@@ -23,9 +29,6 @@ QUERY_BYTES: Final = 1_000_000_000
 
 PROCESS_BYTES: Final = 3_000_000_000
 """Memory that the whole process may take, libraries and Python's values included."""
-
-_OWN_ERROR: Final = 3
-"""Exit code of a process that says what is wrong with the query."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
     if code == 0:
         answer: dict[str, Any] = parse_json(output)
         return answer
-    if code == _OWN_ERROR:
+    if code == OWN_ERROR:
         raise SpecError(parse_json(output))
     last = log.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise WorkError(
@@ -124,17 +127,17 @@ def main() -> int:
     from featurestore.sql.answer import answer_query
 
     asked = parse_json(sys.stdin.buffer.read())
-    die_with(asked["parent"])
+    exit_with_parent(asked["parent"])
     _bound_memory()
     try:
         with open_store(asked["store"]) as store:
             answer = answer_query(store, asked["query"], asked["limit"], QUERY_BYTES)
     except SpecError as error:
         sys.stdout.write(json.dumps(error.message))
-        return _OWN_ERROR
+        return OWN_ERROR
     except MemoryError:
         sys.stdout.write(json.dumps("the query needs more memory than it may take; ask for less"))
-        return _OWN_ERROR
+        return OWN_ERROR
     sys.stdout.write(json.dumps(answer))
     return 0
 

@@ -100,6 +100,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"middleware", "page", "routes"},
         {"app", "checks"},
         {"protocol", "relay", "server"},
+        {"training"},
         {"models"},
         {"commands"},
     ),

@@ -25,7 +25,13 @@ from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import ToolCache, load_kernels
 from service.logs import own_process
-from service.processes import die_with, how_ended, python_command, python_environment
+from service.processes import (
+    OWN_ERROR,
+    exit_with_parent,
+    how_ended,
+    python_command,
+    python_environment,
+)
 from service.settings import Settings
 from syntax.errors import DeadlineError, ParsebankError, WorkerDiedError
 from syntax.examples import Example
@@ -39,9 +45,6 @@ SECONDS: Final = 2.0
 
 TRIAL_LINES: Final = 10
 """Lines of a first trial, which tells how many lines fit into `SECONDS`."""
-
-_OWN_ERROR: Final = 3
-"""Exit code of a process that says what is wrong, by a pickled `ParsebankError`."""
 
 
 class SampleAnswer(BaseModel):
@@ -97,7 +100,7 @@ def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes])
         ) from None
     if done.returncode == 0:
         return SampleAnswer.model_validate_json(done.stdout)
-    if done.returncode == _OWN_ERROR:
+    if done.returncode == OWN_ERROR:
         raise pickle.loads(done.stdout)
     raise WorkerDiedError(
         f"the process that tried a sample of the texts {how_ended(done.returncode)}; the service's "
@@ -176,13 +179,13 @@ def main() -> int:
         The exit code.
     """
     asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
-    die_with(parent=asked.parent)
+    exit_with_parent(parent=asked.parent)
     own_process(asked.settings.log_level, asked.settings.log_format)
     try:
         sample = measure(asked.settings, asked.request, asked.lines)
     except ParsebankError as error:
         sys.stdout.buffer.write(pickle.dumps(error))
-        return _OWN_ERROR
+        return OWN_ERROR
     sys.stdout.write(sample.model_dump_json())
     return 0
 

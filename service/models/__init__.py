@@ -1,4 +1,4 @@
-"""Fetching, checking, removing and training parser models: what ``parsebank models`` does.
+"""Fetching, checking and removing parser models: what ``parsebank models`` does.
 
 Nothing that answers requests imports it.
 """

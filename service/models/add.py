@@ -66,10 +66,6 @@ def add(
         tokenizer: Folder or name of its tokenizer; by default the name that training knew it by.
         licence: Licence of the model, such as that of its treebank.
         source: Where it came from, for the record; the exported folder by default.
-
-    Raises:
-        ModelLoadError: The folder is no exported parser.
-        SpecError: It was trained on several languages, and none is given.
     """
     check_name(name, models_dir)
     missing = [file for file in (CARD, WORDS, RELATIONS) if not (exported / file).is_file()]
@@ -119,12 +115,7 @@ def add(
 
 
 def check_name(name: str, models_dir: Path) -> None:
-    """Refuse a name that a model cannot have.
-
-    Raises:
-        SpecError: It has other characters than a model's name.
-        ConflictError: Another model has it.
-    """
+    """Refuse a name that a model cannot have."""
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
     full = f"{FAMILY}/{name}"

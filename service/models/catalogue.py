@@ -84,9 +84,6 @@ def stanza_offers(downloader: Downloader, url: str | None = None) -> list[Offer]
     Args:
         downloader: Fetches the list.
         url: Where the list is, with ``{version}`` for that of its format; by default Stanza's own.
-
-    Raises:
-        DownloadError: There is no such list.
     """
     official = parse_json(_resource("stanza.json"))
     version = resources_version()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from service.models.training.command import train_udpipe
+from service.training.command import train_udpipe
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:

@@ -92,9 +92,6 @@ class Downloader:
 
         Returns:
             The source that had it.
-
-        Raises:
-            DownloadError: It cannot be had, is not the one expected, or the disk is full.
         """
         target, failures = folder / file.path, []
         for source in sources:
@@ -117,11 +114,7 @@ class Downloader:
         raise DownloadError("; ".join(error.message for error in failures), sources=list(sources))
 
     def fetch_text(self, source: str) -> str | None:
-        """A small text file; `None` if the source has no such file.
-
-        Raises:
-            DownloadError: The source sends something else.
-        """
+        """A small text file; `None` if the source has no such file."""
         with tempfile.TemporaryDirectory(prefix="parsebank-") as folder:
             try:
                 self.fetch(RecordedFile("text"), [source], Path(folder))

@@ -21,7 +21,8 @@ from service.models.download import Downloader, matches
 from service.models.stanza import add_resources
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
-from service.parsers.records import ModelRecord, RecordedFile, changed_records, locked, read_records
+from service.parsers.files import locked
+from service.parsers.records import ModelRecord, RecordedFile, changed_records, read_records
 from service.parsers.registry import BACKENDS, checksum, load_parser
 from syntax.errors import ConflictError, DownloadError, ParsebankError, without_passwords
 from syntax.fingerprint import file_sha256

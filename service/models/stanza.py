@@ -13,7 +13,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
 
-from service.parsers.records import ModelRecord, recorded_file, write_whole
+from service.parsers.files import write_whole
+from service.parsers.records import ModelRecord, recorded_file
 from service.parsers.stanza.packages import (
     BACKEND,
     DEFAULT,
@@ -33,11 +34,7 @@ FOLDER: Final = "stanza"
 
 
 def resources_version() -> str:
-    """The version of the list that the installed Stanza reads, found without importing it.
-
-    Raises:
-        MissingExtraError: Stanza is not installed.
-    """
+    """The version of the list that the installed Stanza reads, found without importing it."""
     spec = find_spec("stanza")
     if spec is None or not spec.submodule_search_locations:
         raise missing_extra("Stanza is not installed", "stanza")
@@ -46,11 +43,7 @@ def resources_version() -> str:
 
 
 def read_resources(text: str, where: str) -> dict[str, Any]:
-    """Read a ``resources.json``.
-
-    Raises:
-        DownloadError: It is no JSON object.
-    """
+    """Read a ``resources.json``."""
     try:
         resources = parse_json(text)
     except ValueError as error:
@@ -63,11 +56,7 @@ def read_resources(text: str, where: str) -> dict[str, Any]:
 def stanza_records(
     resources: Mapping[str, Any], version: str | None, licence: str | None
 ) -> list[ModelRecord]:
-    """Every package that can parse and whose files are all listed.
-
-    Raises:
-        DownloadError: The list is not as Stanza writes it.
-    """
+    """Every package that can parse and whose files are all listed."""
     records = []
     try:
         languages = {lang: entry for lang, entry in resources.items() if isinstance(entry, dict)}
@@ -154,4 +143,4 @@ def _part(lang: str, entry: Mapping[str, Any], package: str) -> dict[str, Any]:
 
 def _write_list(folder: Path, resources: Mapping[str, Any]) -> None:
     content = json.dumps(resources, indent=1, ensure_ascii=False)
-    write_whole(folder / RESOURCES, content + "\n")
+    write_whole(folder / RESOURCES, f"{content}\n".encode())

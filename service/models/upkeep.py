@@ -86,12 +86,7 @@ def remove(models_dir: Path, name: str) -> list[Path]:
 
 
 def _full_name(name: str, known: Iterable[str], bundled: Iterable[str] = ()) -> str:
-    """The name among known ones, given with its family or without.
-
-    Raises:
-        ConflictError: It is among the bundled ones instead.
-        UnknownParserError: It is among neither.
-    """
+    """The name among known ones, given with its family or without."""
 
     def is_meant(full: str) -> bool:
         return name.lower() in (full.lower(), full.lower().partition("/")[2])

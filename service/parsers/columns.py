@@ -49,11 +49,7 @@ class Columns:
         self._continued: list[int] = []
 
     def add(self, surface: Surface, words: Annotation) -> None:
-        """Append a sentence.
-
-        Raises:
-            TreeError: Its heads form no tree.
-        """
+        """Append a sentence."""
         DependencyTree(words.head, words.deprel)
         self._add_surface(surface)
         self.form += words.form
@@ -65,11 +61,7 @@ class Columns:
         self.deprel += _given(words.deprel)
 
     def parse(self) -> Parse:
-        """The finished columns.
-
-        Raises:
-            NoSentenceError: There is no sentence.
-        """
+        """The finished columns."""
         if not self.form:
             raise NoSentenceError(
                 f"the parser found no word in {self.text[:40]!r}; send running text"

@@ -8,11 +8,7 @@ from syntax.errors import ModelLoadError
 
 
 def choose_device(wanted: str) -> str:
-    """``cuda`` if requested, or for ``auto`` if available; else ``cpu``.
-
-    Raises:
-        ModelLoadError: ``cuda`` is requested but not available.
-    """
+    """``cuda`` if requested, or for ``auto`` if available; else ``cpu``."""
     if wanted == "cpu":
         return "cpu"
     import torch

@@ -5,8 +5,11 @@ A pipe would keep its reader waiting for ever, and a device may have no end.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +18,15 @@ from syntax.strict_json import parse_json
 
 
 def regular_file(path: Path) -> os.stat_result:
-    """The status of a file that has an end.
-
-    Raises:
-        ModelLoadError: It is missing, out of reach, or is a folder, a pipe or a device.
-    """
+    """The status of a file that has an end."""
     try:
         status = path.stat()
     except OSError as error:
         raise unreadable(path, error) from None
     if not stat.S_ISREG(status.st_mode):
         raise ModelLoadError(
-            f"{path} is no regular file, but a {_kind(status.st_mode)}; remove it from its folder",
+            f"{path} is not a regular file, but a {_kind(status.st_mode)}; remove it from its "
+            "folder",
             path=str(path),
         )
     return status
@@ -49,11 +49,7 @@ def read_file(path: Path) -> str | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file; empty if there is nothing under its name.
-
-    Raises:
-        ModelLoadError: The file may not be read, or holds something else.
-    """
+    """The JSON object in a regular file; empty if there is nothing under its name."""
     try:
         text = read_file(path)
         content = {} if text is None else parse_json(text)
@@ -62,6 +58,31 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
     return content
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is there either whole or not at all, even after a power cut."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold a lock file; it goes with the process that holds it, however that ends.
+
+    Raises:
+        BlockingIOError: Another process holds it and ``wait`` is false.
+    """
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def unreadable(path: Path, error: OSError) -> ModelLoadError:

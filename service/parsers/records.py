@@ -7,42 +7,60 @@ card, a JSON file beside the model.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
-from service.parsers.files import read_file
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    StrictInt,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+from service.parsers.files import locked, read_file, read_object, write_whole
 from syntax.errors import ModelLoadError
 from syntax.strict_json import parse_json
 
 FILE_NAME: Final = "registry.json"
 FORMAT: Final = 1
 
-_NAME: Final = re.compile(r"[a-z0-9]+/[\w.+-]+")
-_PATH: Final = re.compile(r"[\w.+-]+(/[\w.+-]+)*")
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[\w.+-]+$")]
+
+
+def _inside(path: str) -> str:
+    """The path if it does not lead out of the models folder."""
+    if {".", ".."} & set(path.split("/")):
+        raise ValueError("it leads out of the models folder")
+    return path
+
+
+Inside = Annotated[
+    str, StringConstraints(pattern=r"^[\w.+-]+(/[\w.+-]+)*$"), AfterValidator(_inside)
+]
+"""A path within the models folder, with ``/``."""
 
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """One file of a model.
+    """One file of a model; a field is ``None`` where it is not known.
 
     Attributes:
-        path: Relative to the models folder, with ``/``.
-        sha256: Checksum, where known.
+        path: Relative to the models folder.
         md5: Checksum of a source that gives no better one.
-        size: Bytes, where known.
+        size: Bytes.
     """
 
-    path: str
+    path: Inside
     sha256: str | None = None
     md5: str | None = None
-    size: int | None = None
+    size: StrictInt | None = None
 
     @property
     def has_checksum(self) -> bool:
@@ -52,25 +70,24 @@ class RecordedFile:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """What is recorded about a model, or known about one that can be fetched.
+    """A model that is there, or one that can be fetched.
 
     Attributes:
         name: As callers ask for it, ``udpipe/french-partut-ud-2.5-191206``.
         backend: Registered name of its backend, ``udpipe.v1``.
         language: ISO code.
-        treebank: What it was trained from.
         version: Release of the model or its treebank.
         attribution: Whom to name.
-        source: Where it came from: a URL, a folder, or the command that trained it.
-        sha256: Its checksum (`service.parsers.registry.checksum`).
+        source: A URL, a folder, or the command that trained it.
+        sha256: `service.parsers.registry.checksum`.
         size: Bytes of all its files.
         date: Day it was put there, UTC.
         resources: What Stanza's ``resources.json`` says about it, for a Stanza package.
     """
 
-    name: str
+    name: Name
     backend: str
-    files: tuple[RecordedFile, ...]
+    files: Annotated[tuple[RecordedFile, ...], Field(min_length=1)]
     language: str | None = None
     treebank: str | None = None
     version: str | None = None
@@ -78,38 +95,33 @@ class ModelRecord:
     attribution: str | None = None
     source: str | None = None
     sha256: str | None = None
-    size: int | None = None
+    size: StrictInt | None = None
     date: str | None = None
     resources: dict[str, Any] | None = field(default=None, hash=False)
 
     @property
     def facts(self) -> dict[str, Any]:
         """What a card would say: everything known but the files."""
-        given = {key: getattr(self, key) for key in _FACTS}
-        return {key: value for key, value in given.items() if value is not None}
+        other = ("name", "backend", "files", "resources")
+        return {key: value for key, value in _given(vars(self).items()).items() if key not in other}
 
 
-_FACTS: Final = (
-    *("language", "treebank", "version", "licence", "attribution"),
-    *("source", "sha256", "size", "date"),
-)
+class _Registry(BaseModel):
+    """The content of ``registry.json``; ``common`` is what all its records share."""
+
+    format: Literal[1]
+    common: dict[str, Any] = {}
+    models: dict[str, dict[str, Any]]
+
+
+# The dataclasses themselves check nothing: what we make ourselves is right.
+_RECORD: Final = TypeAdapter(ModelRecord)
+_FILE: Final = TypeAdapter(RecordedFile)
 
 
 def model_card(path: Path) -> dict[str, Any]:
-    """The content of a card; empty if there is none.
-
-    Raises:
-        ModelLoadError: It is no JSON object, or what it says of the model is no text.
-    """
-    try:
-        text = read_file(path)
-        card = {} if text is None else parse_json(text)
-    except ValueError as error:
-        raise ModelLoadError(
-            f"the model card {path} is not JSON: {error}", path=str(path)
-        ) from None
-    if not isinstance(card, dict):
-        raise ModelLoadError(f"the model card {path} is not a JSON object", path=str(path))
+    """The content of a card; empty if there is none."""
+    card = read_object(path)
     for key in ("language", "treebank", "treebank_version", "version", "licence", "sha256"):
         if not isinstance(card.get(key), str | None):
             raise ModelLoadError(
@@ -136,65 +148,37 @@ def read_records(folder: Path) -> dict[str, ModelRecord]:
 def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
     """Read records from JSON; ``where`` it came from appears in errors.
 
-    Paths that lead out of the models folder are refused: the text may be another machine's.
-
-    Raises:
-        ModelLoadError: It is not what `write_records` writes.
+    Paths that lead out of the models folder are refused, because the text may be another
+    machine's. Fields of a later release are left out.
     """
+    place: tuple[str, ...] = ()
     try:
-        content = parse_json(text)
+        registry = _Registry.model_validate(parse_json(text))
+        records = {}
+        for name, entry in registry.models.items():
+            place = (name,)
+            given = {**registry.common, **entry, "name": name}
+            records[name] = _RECORD.validate_python(given)
     except ValueError as error:
-        raise _unreadable(where, f"it is not JSON ({error})") from None
-    if not isinstance(content, dict) or not isinstance(content.get("models"), dict):
-        raise _unreadable(where, 'it has no object "models"')
-    if content.get("format") != FORMAT:
-        raise _unreadable(where, f"its format is {content.get('format')!r}, not {FORMAT}")
-    common = content.get("common", {})
-    if not isinstance(common, dict):
-        raise _unreadable(where, '"common" is no object')
-    records = {}
-    for name, entry in content["models"].items():
-        if not _NAME.fullmatch(name) or not isinstance(entry, dict):
-            raise _unreadable(where, f"{name!r} is no model name with an object")
-        given = {**common, **entry, "name": name}
-        listed = entry.get("files")
-        if not isinstance(given.get("backend"), str) or not isinstance(listed, list) or not listed:
-            raise _unreadable(where, f"{name!r} lacks backend or files")
-        given["files"] = tuple(recorded_file(file, where) for file in listed)
-        records[name] = ModelRecord(**_known(ModelRecord, given, where, repr(name)))
+        raise _unreadable(where, _fault(error, place)) from None
     return records
 
 
 def recorded_file(entry: Any, where: str) -> RecordedFile:
-    """Read one file's record.
-
-    Raises:
-        ModelLoadError: Its path leads out of the models folder.
-    """
-    path = entry.get("path") if isinstance(entry, dict) else None
-    if (
-        not isinstance(path, str)
-        or not _PATH.fullmatch(path)
-        or {".", ".."} & set(PurePosixPath(path).parts)
-    ):
-        raise _unreadable(where, f"{path!r} is no path within the models folder")
-    return RecordedFile(**_known(RecordedFile, entry, where, repr(path)))
+    """Read one file's record; its path may not lead out of the models folder."""
+    try:
+        return _FILE.validate_python(entry)
+    except ValueError as error:
+        raise _unreadable(where, _fault(error)) from None
 
 
-def _known(
-    kind: type[RecordedFile | ModelRecord], given: Mapping[str, Any], where: str, what: str
-) -> dict[str, Any]:
-    """The given values for the fields of a record; others, of a later release, are left out."""
-    known = {key: value for key, value in given.items() if key in kind.__dataclass_fields__}
-    for key, value in known.items():
-        expected = _TYPES.get(key, str)
-        if not isinstance(value, expected | None):
-            raise _unreadable(where, f"{key} of {what} is {value!r}, not {expected.__name__}")
-    return known
-
-
-_TYPES: Final[Mapping[str, type]] = {"size": int, "resources": dict, "files": tuple}
-"""Of the fields of a record that are no texts."""
+def _fault(error: ValueError, place: tuple[str, ...] = ()) -> str:
+    """What is wrong, and where: ``udpipe/x files 0 path is '/x': …``."""
+    if not isinstance(error, ValidationError):
+        return f"it is not JSON ({error})"
+    fault = error.errors(include_url=False)[0]
+    found = " ".join(map(str, (*place, *fault["loc"])))
+    return f"{found or 'it'} is {fault['input']!r}: {fault['msg']}"
 
 
 @contextmanager
@@ -213,37 +197,13 @@ def write_records(folder: Path, records: Mapping[str, ModelRecord]) -> None:
     for model in models.values():
         del model["name"]
     content = {"format": FORMAT, "models": models}
-    write_whole(folder / FILE_NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    write_whole(folder / FILE_NAME, f"{text}\n".encode())
 
 
-def _given(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _given(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """An object without what is unknown."""
     return {key: value for key, value in fields if value is not None}
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is there either whole or not at all, even after a power cut."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file; it goes with the process that holds it, however that ends.
-
-    Raises:
-        BlockingIOError: Another process holds it and ``wait`` is false.
-    """
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
 
 
 def _unreadable(where: str, why: str) -> ModelLoadError:

@@ -120,11 +120,7 @@ def identify(model: ModelFile) -> ParserIdentity:
 
 
 def checksum(model: ModelFile) -> str:
-    """SHA-256 of a model's file; of several files, that of their names and checksums.
-
-    Raises:
-        ModelLoadError: A file is missing or cannot be read.
-    """
+    """SHA-256 of a model's file; of several files, that of their names and checksums."""
     if not model.parts:
         return _checksum(model.path)
     content = {part.relative_to(model.path).as_posix(): _checksum(part) for part in model.parts}
@@ -137,9 +133,6 @@ def load_parser(model: ModelFile, device: str = "auto") -> Parser:
     Args:
         model: The model.
         device: ``auto``, ``cpu`` or ``cuda``, for backends that can use a GPU.
-
-    Raises:
-        ModelLoadError: The file is missing, corrupt, or not the one that its card describes.
     """
     return BACKENDS[model.backend].load(model, identify(model), device)
 

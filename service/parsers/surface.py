@@ -110,9 +110,6 @@ def within_limit(
         limit: Words at most.
         long: Whether it may be cut.
         way: What else than splitting allows more words.
-
-    Raises:
-        SentenceTooLongError: It is too long and may not be cut, or a token is too long by itself.
     """
     if surface.word_count <= limit:
         return [surface]

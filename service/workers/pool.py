@@ -83,11 +83,7 @@ class WorkerPool:
         self._is_stopped = False
 
     async def start(self) -> None:
-        """Load the model and start the workers.
-
-        Raises:
-            ModelLoadError: The model cannot be loaded.
-        """
+        """Load the model and start the workers."""
         try:
             self._fork_server = await self._start_fork_server()
             workers = [await self._spawn() for _ in range(self._settings.workers)]

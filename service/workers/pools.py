@@ -113,12 +113,7 @@ class WorkerPools:
                     raise outcome
 
     async def load(self, model: ModelFile, fingerprint: str) -> None:
-        """Load a model, unless it is loaded.
-
-        Raises:
-            ModelLoadError: The model cannot be loaded.
-            OverloadedError: Memory is full, and every loaded model is busy.
-        """
+        """Load a model, unless it is loaded."""
         async with self._lease(model, fingerprint, None):
             pass
 

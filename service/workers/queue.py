@@ -156,7 +156,7 @@ class FairQueue:
         self._check_capacity(request.words)
         request.credit = self._quantum
         if request.waiting:
-            self._line_up(request, first)
+            self._enqueue(request, first)
             self._grow(request.words, len(request.waiting))
 
     def put_back(self, texts: Iterable[PendingText]) -> None:
@@ -166,7 +166,7 @@ class FairQueue:
             request.waiting.appendleft(text)
             request.words += text.words
             request.credit += text.words
-            self._line_up(request, first=True)
+            self._enqueue(request, first=True)
             self._grow(text.words, 1)
 
     def expire(self, request: PendingRequest) -> None:
@@ -215,7 +215,7 @@ class FairQueue:
         """Expected seconds of one worker for some words; 0 before the first measurement."""
         return words * self._known_seconds / max(self._known_words, 1.0)
 
-    def _line_up(self, request: PendingRequest, first: bool) -> None:
+    def _enqueue(self, request: PendingRequest, first: bool) -> None:
         if request not in self._turns:
             self._turns[request] = None
             if first:

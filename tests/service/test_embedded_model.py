@@ -10,9 +10,6 @@ import pytest
 from transformers import AutoTokenizer
 
 import service
-from service.models.training.component import load_model
-from service.models.training.evaluation import evaluate_model
-from service.models.training.recipe import DEFAULT, FULL
 from service.parsers import find_parser, load_parser
 from service.parsers.base import Limits, ParseInput
 from service.resources.tokenizers.train_wordpiece import (
@@ -22,6 +19,9 @@ from service.resources.tokenizers.train_wordpiece import (
     train_tokenizer,
 )
 from service.settings import Settings
+from service.training.component import load_model
+from service.training.evaluation import evaluate_model
+from service.training.recipe import DEFAULT, FULL
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import read_conllu
 

@@ -14,7 +14,6 @@ import pytest
 
 from service.lindat.models import names_of
 from service.models.stanza import add_resources, drop_resources
-from service.models.training.cards import note_trained
 from service.parsers import find_parser, identify, list_models
 from service.parsers.discovery import split_version
 from service.parsers.languages import language_code, language_of, ud_languages
@@ -26,6 +25,7 @@ from service.parsers.records import (
     write_records,
 )
 from service.settings import Settings
+from service.training.cards import note_trained
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 from syntax.fingerprint import file_sha256
 from tests.own_parser import run_command
@@ -194,6 +194,10 @@ def test_codes_of_one_language_are_one_and_no_code_is_two_languages() -> None:
 # Records
 
 
+def entries(models: dict[str, object]) -> str:
+    return json.dumps({"format": 1, "models": models})
+
+
 def record(name: str, path: str, **facts: object) -> ModelRecord:
     return ModelRecord(name, "udpipe.v1", (RecordedFile(path),), **facts)  # type: ignore[arg-type]
 
@@ -249,25 +253,19 @@ def test_a_model_trained_into_the_folder_is_recorded(bundled: Path, tmp_path: Pa
     ("content", "problem"),
     [
         ("{", "it is not JSON"),
-        ("[]", 'it has no object "models"'),
-        ('{"format": 2, "models": {}}', "its format is 2, not 1"),
-        ('{"format": 1, "common": 3, "models": {}}', '"common" is no object'),
-        ('{"format": 1, "models": {"../x": {}}}', "'../x' is no model name"),
-        ('{"format": 1, "models": {"a/b": {"backend": "x"}}}', "'a/b' lacks backend or files"),
+        ("[]", "it is []: Input should be"),
+        ('{"format": 2, "models": {}}', "format is 2: Input should be 1"),
+        ('{"format": 1, "common": 3, "models": {}}', "common is 3"),
+        (entries({"../x": {"backend": "x", "files": [{"path": "x"}]}}), "name is '../x'"),
+        (entries({"a/b": {"backend": "x"}}), "a/b files is"),
+        (entries({"a/b": {"backend": "x", "files": []}}), "a/b files is []"),
+        (entries({"a/b": {"backend": "x", "files": [{"path": "/x"}]}}), "0 path is '/x'"),
+        (entries({"a/b": {"backend": "x", "files": [{"path": "x/.."}]}}), "leads out of"),
         (
-            '{"format": 1, "models": {"a/b": {"backend": "x", "files": [{"path": "/x"}]}}}',
-            "'/x' is no path within the models folder",
+            entries({"a/b": {"backend": "x", "files": [{"path": "x"}], "size": "1"}}),
+            "a/b size is '1': Input should be a valid integer",
         ),
-        (
-            '{"format": 1, "common": {"backend": "x"}, "models": {"a/b": {"size": "1",'
-            ' "files": [{"path": "x"}]}}}',
-            "size of 'a/b' is '1', not int",
-        ),
-        (
-            '{"format": 1, "common": {"backend": "x"}, "models": {"a/b":'
-            ' {"files": [{"path": "x", "md5": 1}]}}}',
-            "md5 of 'x' is 1, not str",
-        ),
+        (entries({"a/b": {"backend": "x", "files": [{"path": "x", "md5": 1}]}}), "md5 is 1"),
     ],
 )
 def test_unreadable_registry_affects_only_its_folder(

@@ -11,9 +11,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from service.models.training.cards import note_trained
-from service.models.training.command import train_udpipe
-from service.models.training.component import (
+from service.parsers import find_parser, identify
+from service.parsers.records import read_records
+from service.settings import Settings
+from service.training.cards import note_trained
+from service.training.command import train_udpipe
+from service.training.component import (
     KINDS,
     ComponentJob,
     TrainingError,
@@ -21,18 +24,15 @@ from service.models.training.component import (
     load_model,
     run_component,
 )
-from service.models.training.evaluation import evaluate_model
-from service.models.training.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
-from service.models.training.train import Listener, Progress, TrainedModel, train
-from service.models.training.treebank import (
+from service.training.evaluation import evaluate_model
+from service.training.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
+from service.training.train import Listener, Progress, TrainedModel, train
+from service.training.treebank import (
     filled_columns,
     fold_of,
     open_treebank,
     strip_columns,
 )
-from service.parsers import find_parser, identify
-from service.parsers.records import read_records
-from service.settings import Settings
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256

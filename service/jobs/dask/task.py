@@ -42,7 +42,7 @@ _TOLD: Final = {
 _OWN_CHOICE: Final = ("store", "models_dir", "device")
 """Settings that the environment of a worker may override."""
 
-_STORE_ID: Final = "beacon"
+_STORE_ID: Final = "store-id"
 """File of a store's id, which tells a shared store from another folder with the same path."""
 
 

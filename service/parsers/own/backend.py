@@ -78,12 +78,7 @@ class OwnParser(BulkParser):
         ]
 
     def _sentences(self, item: ParseInput, limits: Limits) -> list[Sentence]:
-        """The sentences of a text with their pieces, those over the limit in parts.
-
-        Raises:
-            SentenceTooLongError: One is too long and may not be cut.
-            UnparsableTextError: The model cannot find words, and none are given.
-        """
+        """The sentences of a text with their pieces, those over the limit in parts."""
         limit, way = limits.max_words_per_sentence, "raise max_words_per_sentence"
         if self._card.max_words < limit:  # no setting helps against the encoder
             limit, way = self._card.max_words, "choose a parser that reads longer ones"
@@ -122,10 +117,6 @@ def load_own(model: ModelFile, identity: ParserIdentity, device: str) -> OwnPars
     Workers are forked from the process that loads. On the CPU they share what it has loaded; a
     GPU's memory cannot be shared so: there the parser is only tried, on the CPU, and every worker
     loads it once more at its first text.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-        ModelLoadError: A file is missing or damaged, or there is no such device.
     """
     program = Program(model.path, read_card(model.path), "cpu")
     chosen = choose_device(device)
@@ -135,11 +126,7 @@ def load_own(model: ModelFile, identity: ParserIdentity, device: str) -> OwnPars
 
 
 def own_version() -> str:
-    """Version of how programs are run and decoded; nothing is imported.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-    """
+    """Version of how programs are run and decoded; nothing is imported."""
     try:
         version("torch")
     except PackageNotFoundError:

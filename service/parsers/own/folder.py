@@ -84,11 +84,7 @@ def find_own(folder: Path) -> Iterator[ModelFile]:
 
 
 def read_card(folder: Path) -> ParserCard:
-    """What a folder's ``parser.json`` says.
-
-    Raises:
-        ModelLoadError: It is not what ``parsebank export-parser`` and ``models add`` write.
-    """
+    """What a folder's ``parser.json`` says."""
     path = folder / CARD
     content = model_card(path)
     if (problem := _problem(path, content)) is not None:

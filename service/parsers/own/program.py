@@ -29,10 +29,6 @@ class Program:
         folder: Of the exported parser.
         card: What its ``parser.json`` says.
         device: ``cpu`` or ``cuda``.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-        ModelLoadError: A program cannot be loaded.
     """
 
     def __init__(self, folder: Path, card: ParserCard, device: str) -> None:

@@ -87,11 +87,7 @@ class SpacyParser(BulkParser):
         ]
 
     def _drafts(self, item: ParseInput, limit: int) -> list[Draft]:
-        """The words of a text; one sentence that is too long is cut before it is parsed.
-
-        Raises:
-            SentenceTooLongError: It is too long and may not be cut.
-        """
+        """The words of a text; one sentence that is too long is cut before it is parsed."""
         if item.mode in ("pretokenized", "tokens_mwt") and item.tokens is not None:
             whole, form = joined_surface(item.tokens), list(item.tokens)
         else:
@@ -124,12 +120,7 @@ class SpacyParser(BulkParser):
         return Doc(self._nlp.vocab, words=draft.form, spaces=spaces, sent_starts=draft.starts)
 
     def _finished(self, item: ParseInput, parsed: Sequence[tuple[Draft, Any]], limit: int) -> Parse:
-        """The sentences of a text; those that are too long are cut and parsed again.
-
-        Raises:
-            SentenceTooLongError: One is too long and may not be cut.
-            NoSentenceError: There is no word.
-        """
+        """The sentences of a text; those that are too long are cut and parsed again."""
         columns = Columns(item.joined)
         for draft, doc in parsed:
             for first, end, surface in _sentences(draft, doc):
@@ -170,12 +161,7 @@ class SpacyParser(BulkParser):
 
 
 def load_spacy(model: ModelFile, identity: ParserIdentity, device: str) -> SpacyParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
-    """Load a pipeline and try it on one word.
-
-    Raises:
-        MissingExtraError: spaCy is not installed.
-        ModelLoadError: The pipeline cannot be loaded, or is not the one that was found.
-    """
+    """Load a pipeline and try it on one word."""
     if files_of(model.path) != model.parts:
         # The fingerprint would be that of a part of the pipeline.
         raise ModelLoadError(

@@ -49,11 +49,7 @@ def files_of(home: Path) -> tuple[Path, ...]:
 
 
 def spacy_version() -> str:
-    """Version of the spaCy library; nothing is imported.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Version of the spaCy library; nothing is imported."""
     try:
         return version("spacy")
     except PackageNotFoundError:

@@ -119,10 +119,6 @@ def load_stanza(model: ModelFile, identity: ParserIdentity, device: str) -> Stan
     Workers are forked from the process that loads. On the CPU they share what it has loaded; a
     GPU's memory cannot be shared so: there the package is only tried, on the CPU, and every worker
     loads it once more at its first text.
-
-    Raises:
-        MissingExtraError: Stanza is not installed.
-        ModelLoadError: A file is missing or damaged, or there is no such device.
     """
     package = package_of(model)
     chosen = choose_device(device)

@@ -31,11 +31,7 @@ class Draft:
     shown: list[str]
 
     def within(self, item: ParseInput, limit: int) -> Iterator[Draft]:
-        """The sentence, or its pieces if it is too long and may be cut.
-
-        Raises:
-            SentenceTooLongError: It is too long and may not be cut.
-        """
+        """The sentence, or its pieces if it is too long and may be cut."""
         first = 0
         for surface in within_limit(item.joined, self.surface, limit, item.long_sentences):
             words = slice(first, first + surface.word_count)

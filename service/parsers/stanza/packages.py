@@ -82,11 +82,7 @@ def find_stanza(folder: Path) -> Iterator[ModelFile]:
 
 
 def package_of(model: ModelFile) -> Package:
-    """The package that a model was found as.
-
-    Raises:
-        ModelLoadError: It is no longer there.
-    """
+    """The package that a model was found as."""
     for package in packages_in(model.path, _languages(model.path)):
         if package.model_name == model.name and package.is_complete:
             return package
@@ -139,11 +135,7 @@ def needed_files(entry: Mapping[str, Any], processors: Mapping[str, Any]) -> lis
 
 
 def stanza_version() -> str:
-    """Version of the Stanza library; nothing is imported.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Version of the Stanza library; nothing is imported."""
     try:
         return version("stanza")
     except PackageNotFoundError:

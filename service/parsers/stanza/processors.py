@@ -86,10 +86,6 @@ def load_engine(package: Package, device: str) -> StanzaProcessors:
     Args:
         package: The package.
         device: ``cpu`` or ``cuda``.
-
-    Raises:
-        MissingExtraError: Stanza is not installed.
-        ModelLoadError: A file is missing or damaged, or the device cannot be used.
     """
     with quietly():
         stanza = _library()

@@ -182,11 +182,7 @@ def _first_bytes(path: Path, changed_at: int, size: int) -> bytes:  # noqa: ARG0
 
 
 def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) -> UdpipeParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
-    """Load a model and try it on one word.
-
-    Raises:
-        ModelLoadError: The file is missing, corrupt, or lacks one of the three components.
-    """
+    """Load a model and try it on one word."""
     path = model_file.path
     model = ufal.udpipe.Model.load(str(path))
     if model is None:

@@ -92,7 +92,7 @@ def test_another_store_at_the_same_path_is_refused(
     with pytest.raises(SpecError, match="another store is there"):
         tools_for(facts(here, store_id="0" * 32))
     asked = facts(here)
-    (Path(here.store) / "beacon").unlink()
+    (Path(here.store) / "store-id").unlink()
     with pytest.raises(SpecError, match="nothing is there"):
         tools_for(asked)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import ufal.udpipe
 
-from service.models.training.cards import ModelCard, write_card
-from service.models.training.component import (
+from service.training.cards import ModelCard, write_card
+from service.training.component import (
     KINDS,
     METHOD,
     ComponentJob,
@@ -25,9 +25,9 @@ from service.models.training.component import (
     load_model,
     run_component,
 )
-from service.models.training.evaluation import Scores, evaluate_model, tag_sentences
-from service.models.training.recipe import DEFAULT, Options, Recipe, format_options
-from service.models.training.treebank import Treebank, filled_columns, fold_of, strip_columns
+from service.training.evaluation import Scores, evaluate_model, tag_sentences
+from service.training.recipe import DEFAULT, Options, Recipe, format_options
+from service.training.treebank import Treebank, filled_columns, fold_of, strip_columns
 from syntax import Sentence, fingerprint
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import write_conllu
@@ -105,9 +105,9 @@ def train(
     work.mkdir(parents=True, exist_ok=True)
     splits = {split: treebank.read(split, recipe.limit) for split in ("train", *EVALUATED_SPLITS)}
     recipe = replace(recipe, columns=filled_columns(splits["train"], recipe.columns))
-    workshop = _Workshop(work, recipe, jobs, progress)
+    training = _Training(work, recipe, jobs, progress)
     model = work / f"{name}.udpipe"
-    components = _train_components(workshop, splits["train"], splits["dev"])
+    components = _train_components(training, splits["train"], splits["dev"])
     combine_components(components, work / "dev.conllu", model)
     scores = _evaluate(model, {split: splits[split] for split in EVALUATED_SPLITS}, progress)
     card = ModelCard.describe(model, treebank, recipe, language, command, scores)
@@ -116,7 +116,7 @@ def train(
 
 
 @dataclass(frozen=True)
-class _Workshop:
+class _Training:
     """What every component's training needs to know."""
 
     work: Path
@@ -137,19 +137,19 @@ class _Task:
 
 
 def _train_components(
-    workshop: _Workshop, train: Sequence[Sentence], dev: Sequence[Sentence]
+    training: _Training, train: Sequence[Sentence], dev: Sequence[Sentence]
 ) -> dict[Kind, Path]:
-    recipe, work = workshop.recipe, workshop.work
+    recipe, work = training.recipe, training.work
     columns = _write(work / "train-columns.conllu", strip_columns(train, recipe.columns))
     columns_dev = _write(work / "dev-columns.conllu", strip_columns(dev, recipe.columns))
     train, dev = strip_columns(train), strip_columns(dev)
     learn, heldout = _write(work / "train.conllu", train), _write(work / "dev.conllu", dev)
     tokenizer, tagger, *folds = _run_all(
-        workshop,
+        training,
         [
             _Task("tokenizer", "tokenizer", recipe.tokenizer, learn, heldout),
             _Task("tagger", "tagger", recipe.tagger, columns, columns_dev),
-            *_fold_tasks(workshop, train, heldout),
+            *_fold_tasks(training, train, heldout),
         ],
     )
     tagged = _write(work / "train-tagged.conllu", _tag_by_folds(recipe, folds, train))
@@ -157,15 +157,15 @@ def _train_components(
     # whenever an option of the tagger changes.
     tagged_dev = _write(work / "dev-tagged.conllu", tag_sentences(load_model(folds[0]), dev))
     task = _Task("parser", "parser", recipe.parser, tagged, tagged_dev)
-    (parser,) = _run_all(workshop, [task])
+    (parser,) = _run_all(training, [task])
     return dict(zip(KINDS, (tokenizer, tagger, parser), strict=True))
 
 
-def _fold_tasks(workshop: _Workshop, train: Sequence[Sentence], heldout: Path) -> Iterable[_Task]:
-    recipe = workshop.recipe
+def _fold_tasks(training: _Training, train: Sequence[Sentence], heldout: Path) -> Iterable[_Task]:
+    recipe = training.recipe
     for fold in range(recipe.folds):
         others = [sentence for at, sentence in enumerate(train) if fold_of(at, recipe) != fold]
-        path = _write(workshop.work / f"train-without-fold-{fold}.conllu", others)
+        path = _write(training.work / f"train-without-fold-{fold}.conllu", others)
         yield _Task(f"fold-{fold}", "tagger", recipe.fold_tagger, path, heldout)
 
 
@@ -181,9 +181,9 @@ def _tag_by_folds(
     return [tagged[at] for at in range(len(train))]
 
 
-def _run_all(workshop: _Workshop, tasks: Sequence[_Task]) -> list[Path]:
-    with ThreadPoolExecutor(max_workers=workshop.jobs) as pool:
-        futures = [pool.submit(_run, workshop, task) for task in tasks]
+def _run_all(training: _Training, tasks: Sequence[_Task]) -> list[Path]:
+    with ThreadPoolExecutor(max_workers=training.jobs) as pool:
+        futures = [pool.submit(_run, training, task) for task in tasks]
         try:
             return [future.result() for future in futures]
         except BaseException:
@@ -191,13 +191,13 @@ def _run_all(workshop: _Workshop, tasks: Sequence[_Task]) -> list[Path]:
             raise
 
 
-def _run(workshop: _Workshop, task: _Task) -> Path:
+def _run(training: _Training, task: _Task) -> Path:
     """Train one component, or find it finished."""
-    output = workshop.work / f"{task.component}-{_key(task)}.udpipe"
+    output = training.work / f"{task.component}-{_key(task)}.udpipe"
     total = _rounds(task.options)
 
     def report(done: int, message: str) -> None:
-        workshop.progress(Progress(task.component, done, total, message))
+        training.progress(Progress(task.component, done, total, message))
 
     if output.exists():
         report(total, "reused")

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from service.models.training.evaluation import Scores
-from service.models.training.recipe import Recipe
-from service.models.training.treebank import UNKNOWN, Treebank
 from service.parsers.discovery import places
 from service.parsers.records import ModelRecord, RecordedFile, changed_records
 from service.parsers.udpipe.backend import udpipe_version
 from service.settings import Settings
+from service.training.evaluation import Scores
+from service.training.recipe import Recipe
+from service.training.treebank import UNKNOWN, Treebank
 from syntax.fingerprint import file_sha256
 
 _INPUTS = {"raw": "raw text", "gold_tokens": "gold tokens"}
@@ -156,14 +156,14 @@ _NEEDED: Final = {
 """Columns that a model fills if a metric is to say something of it."""
 
 
-def told_metrics(metrics: Iterable[str], columns: Collection[str]) -> list[str]:
+def filled_metrics(metrics: Iterable[str], columns: Collection[str]) -> list[str]:
     """The metrics that say something of a model which fills these columns, in the given order."""
     return [metric for metric in metrics if _NEEDED.get(metric, set()) <= set(columns)]
 
 
 def _score_section(card: ModelCard) -> Iterator[str]:
     every = next(iter(card.scores.values()))["raw"]
-    metrics = told_metrics(every, card.columns)
+    metrics = filled_metrics(every, card.columns)
     yield from ("## Scores", "")
     yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018)."
     yield from ("Raw text: the model also splits sentences, tokens and words.", "")

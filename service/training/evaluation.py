@@ -7,7 +7,7 @@ from typing import Any
 
 import ufal.udpipe
 
-from service.models.training.component import TrainingError
+from service.training.component import TrainingError
 from syntax import Sentence
 from syntax.trees.conllu import format_conllu, parse_conllu, raw_text
 from syntax.trees.scoring import evaluate

@@ -14,7 +14,7 @@ from syntax.strict_json import parse_json
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from service.models.training.train import Listener, TrainedModel
+    from service.training.train import Listener, TrainedModel
 
 
 def train_udpipe(
@@ -43,9 +43,9 @@ def train_udpipe(
     written into the models folder (PARSEBANK_MODELS_DIR) is recorded in its registry file too.
     """
     # Importing the backend costs more than the command line may take to start.
-    from service.models.training.recipe import RECIPES
-    from service.models.training.train import train
-    from service.models.training.treebank import open_treebank
+    from service.training.recipe import RECIPES
+    from service.training.train import train
+    from service.training.treebank import open_treebank
 
     bank = open_treebank(
         treebank, version=treebank_version, licence=licence, attribution=attribution
@@ -97,7 +97,7 @@ def _bars() -> Bars:
 
 def _listener(bars: Bars) -> Listener:
     """Show one bar per component; rich locks, so reports may come from several threads."""
-    from service.models.training.train import Progress
+    from service.training.train import Progress
 
     tasks = {}
 
@@ -116,9 +116,9 @@ def _listener(bars: Bars) -> Listener:
 
 def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
-    from service.models.training.cards import note_trained
     from service.parsers import find_parser
     from service.settings import read_settings
+    from service.training.cards import note_trained
 
     settings = read_settings()
     if note_trained(settings, trained.model, card):
@@ -129,11 +129,11 @@ def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
 
 
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:
-    from service.models.training.cards import told_metrics
+    from service.training.cards import filled_metrics
 
     for split, by_input in trained.scores.items():
         for kind, figures in by_input.items():
-            told = told_metrics(figures, columns)
+            told = filled_metrics(figures, columns)
             cells = "  ".join(f"{metric} {figures[metric]:.2f}" for metric in told)
             typer.echo(f"{split} {kind}: {cells}")
     typer.echo(f"{trained.model} ({trained.model.stat().st_size:,} bytes), {trained.readme}")

@@ -4,7 +4,7 @@ Why a process: UDPipe holds the interpreter's lock for as long as it trains, and
 only by writing to the C++ standard error. The component's process reads a job as JSON from its
 standard input; the parent reads the reports from a pipe:
 
-    python -m service.models.training.component < job.json
+    python -m service.training.component < job.json
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import ufal.udpipe
 
+from service.parsers.files import write_whole
 from service.processes import python_command, python_environment
 from syntax.errors import ModelLoadError, WorkError
 from syntax.strict_json import parse_json
@@ -58,11 +59,7 @@ class ComponentJob:
 
 
 def run_component(job: ComponentJob, on_round: Callable[[int, str], None]) -> None:
-    """Train in a new process and pass on each report as (rounds done, UDPipe's own line).
-
-    Raises:
-        TrainingError: The process failed; nothing was written.
-    """
+    """Train in a new process and pass on each report as (rounds done, UDPipe's own line)."""
     process = subprocess.Popen(
         python_command(__name__),
         env=python_environment(),
@@ -105,9 +102,6 @@ def combine_components(paths: dict[Kind, Path], sample: Path, output: Path) -> N
 
     UDPipe's only way to glue is to train a model of which every component comes from a file; it
     wants sentences all the same, and learns nothing from this *sample*.
-
-    Raises:
-        TrainingError: A file is no UDPipe model or lacks its component.
     """
     options = {kind: f"from_model=file:{path}" for kind, path in paths.items()}
     job = ComponentJob("model", options, str(sample), str(sample), str(output))
@@ -115,11 +109,7 @@ def combine_components(paths: dict[Kind, Path], sample: Path, output: Path) -> N
 
 
 def load_model(path: Path) -> Any:
-    """Load a UDPipe model.
-
-    Raises:
-        ModelLoadError: There is no such file, or it is no UDPipe model.
-    """
+    """Load a UDPipe model."""
     model = ufal.udpipe.Model.load(str(path))
     if model is None:
         raise ModelLoadError(f"{path} is missing or is no UDPipe 1 model", path=str(path))
@@ -127,11 +117,7 @@ def load_model(path: Path) -> Any:
 
 
 def read_sentences(path: Path) -> Any:
-    """Read a CoNLL-U file with UDPipe's own reader.
-
-    Raises:
-        TrainingError: UDPipe cannot read it.
-    """
+    """Read a CoNLL-U file with UDPipe's own reader."""
     reader = ufal.udpipe.InputFormat.newConlluInputFormat()
     reader.setText(path.read_text(encoding="utf-8"))
     error, sentences = ufal.udpipe.ProcessingError(), ufal.udpipe.Sentences()
@@ -142,13 +128,6 @@ def read_sentences(path: Path) -> Any:
     if error.occurred():
         raise TrainingError(f"UDPipe cannot read the CoNLL-U: {error.message}")
     return sentences
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that exists either whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 def _follow(

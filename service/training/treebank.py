@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from service.models.training.recipe import Recipe
+from service.training.recipe import Recipe
 from syntax import Sentence, Word
 from syntax.errors import SpecError
 from syntax.trees.conllu import read_conllu
@@ -37,11 +37,7 @@ class Treebank:
 
     @property
     def language(self) -> str:
-        """ISO code in the names of the files, ``en`` of *en_ewt-ud-train.conllu*.
-
-        Raises:
-            SpecError: There is not one train file, or its name has no code.
-        """
+        """ISO code in the names of the files, ``en`` of *en_ewt-ud-train.conllu*."""
         name = self.path("train").name
         code, underscore, _ = name.partition("_")
         if not (underscore and code.isalpha() and len(code) in (2, 3)):
@@ -53,11 +49,7 @@ class Treebank:
         return code
 
     def path(self, split: str) -> Path:
-        """The CoNLL-U file of a split.
-
-        Raises:
-            SpecError: There is not exactly one.
-        """
+        """The CoNLL-U file of a split."""
         found = sorted(self.folder.glob(f"*-ud-{split}.conllu"))
         if len(found) != 1:
             raise SpecError(
@@ -69,12 +61,7 @@ class Treebank:
         return found[0]
 
     def read(self, split: str, limit: int | None = None) -> list[Sentence]:
-        """The first *limit* sentences of a split.
-
-        Raises:
-            ConlluError: The file is malformed.
-            SpecError: The file is missing or holds no sentence.
-        """
+        """The first *limit* sentences of a split."""
         sentences = list(islice(read_conllu(self.path(split)), limit))
         if not sentences:
             raise SpecError(f"{self.path(split)} holds no sentence", split=split)
@@ -88,11 +75,7 @@ def open_treebank(
     licence: str | None = None,
     attribution: str | None = None,
 ) -> Treebank:
-    """Describe a treebank by its README's machine-readable lines; arguments win over them.
-
-    Raises:
-        SpecError: A split is missing.
-    """
+    """Describe a treebank by its README's machine-readable lines; arguments win over them."""
     said = readme_metadata(folder)
     treebank = Treebank(
         folder=folder,

@@ -1,0 +1,1 @@
+"""Training of UDPipe models: what ``parsebank models train udpipe`` does."""

@@ -47,7 +47,7 @@ def how_ended(status: int) -> str:
     return f"ended with exit code {status}"
 
 
-def give_way(steps: int) -> None:
+def lower_priority(steps: int) -> None:
     """Let processes that somebody waits for have the processor first.
 
     Args:
@@ -56,7 +56,7 @@ def give_way(steps: int) -> None:
     os.nice(steps)
 
 
-def die_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -309,7 +309,7 @@ class Settings(BaseSettings):
         gt=0,
         description="Longest time in which the service finishes accepted requests when it stops.",
     )
-    ready_answers_mb: int = Field(
+    response_cache_mb: int = Field(
         default=64,
         ge=0,
         description="Memory of the cache of finished answers to repeated requests; 0 keeps none.",

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.processes import die_with, how_ended, python_command, python_environment
+from service.processes import exit_with_parent, how_ended, python_command, python_environment
 from syntax.errors import DeadlineError, OverloadedError, SpecError, WorkError
 from syntax.strict_json import parse_json
 
@@ -124,7 +124,7 @@ def main() -> int:
     from featurestore.sql.answer import answer_query
 
     asked = parse_json(sys.stdin.buffer.read())
-    die_with(asked["parent"])
+    exit_with_parent(asked["parent"])
     _bound_memory()
     try:
         with open_store(asked["store"]) as store:

@@ -51,7 +51,7 @@ class StoredParses:
         if dry_run:
             self.adhoc.flush()  # waiting rows would be deleted too
             return delete_parses(self.store, [key], dry_run)
-        with self.adhoc.at_rest():
+        with self.adhoc.paused():
             return delete_parses(self.store, [key])
 
     def _record(self, key: str) -> ParseRecord:

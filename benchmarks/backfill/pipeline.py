@@ -20,7 +20,7 @@ import ufal.udpipe
 
 from benchmarks.backfill.corpus import Pair
 from benchmarks.backfill.raw import CHUNK, JOB_NICENESS
-from service.processes import give_way
+from service.processes import lower_priority
 
 _pipeline: Any
 _error: Any
@@ -37,7 +37,7 @@ class Peer:
 
 def load(path: str) -> None:
     global _pipeline, _error
-    give_way(JOB_NICENESS)
+    lower_priority(JOB_NICENESS)
     model = ufal.udpipe.Model.load(path)
     default = ufal.udpipe.Pipeline.DEFAULT
     _pipeline = ufal.udpipe.Pipeline(model, "tokenizer=presegmented", default, default, "conllu")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ufal.udpipe
 
-from service.processes import give_way
+from service.processes import lower_priority
 
 CHUNK = 50
 """Texts that a raw process takes at a time: balanced, and too many for the overhead to matter."""
@@ -28,7 +28,7 @@ _model: ufal.udpipe.Model
 
 def load_raw(path: str, niceness: int = JOB_NICENESS) -> None:
     global _model
-    give_way(niceness)
+    lower_priority(niceness)
     _model = ufal.udpipe.Model.load(path)
     parse_raw(WARM_UP)
 

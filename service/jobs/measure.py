@@ -24,8 +24,8 @@ from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import ToolCache, load_kernels
-from service.logs import own_process
-from service.processes import die_with, how_ended, python_command, python_environment
+from service.logs import configure_process_logging
+from service.processes import exit_with_parent, how_ended, python_command, python_environment
 from service.settings import Settings
 from syntax.errors import DeadlineError, ParsebankError, WorkerDiedError
 from syntax.examples import Example
@@ -176,8 +176,8 @@ def main() -> int:
         The exit code.
     """
     asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
-    die_with(parent=asked.parent)
-    own_process(asked.settings.log_level, asked.settings.log_format)
+    exit_with_parent(parent=asked.parent)
+    configure_process_logging(asked.settings.log_level, asked.settings.log_format)
     try:
         sample = measure(asked.settings, asked.request, asked.lines)
     except ParsebankError as error:

@@ -21,8 +21,8 @@ from typing import Final
 import psutil
 from pydantic import BaseModel
 
-from service.logs import own_process
-from service.processes import die_with, how_ended, python_command, python_environment
+from service.logs import configure_process_logging
+from service.processes import exit_with_parent, how_ended, python_command, python_environment
 from service.settings import Settings
 from syntax.errors import SpecError
 from syntax.extras import missing_extra
@@ -67,8 +67,8 @@ def read_config() -> tuple[WorkerConfig, threading.Event]:
     The event is set when the process must stop.
     """
     config = WorkerConfig.model_validate_json(sys.stdin.readline())
-    die_with(parent=config.parent)
-    own_process(config.settings.log_level, config.settings.log_format)
+    exit_with_parent(parent=config.parent)
+    configure_process_logging(config.settings.log_level, config.settings.log_format)
     for asked in (signal.SIGINT, signal.SIGTERM):
         # These signals reach every process of the service; the service stops this one itself.
         signal.signal(asked, signal.SIG_IGN)

@@ -29,7 +29,7 @@ from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import ToolCache, load_kernels, shard_store
 from service.logs import headline
-from service.processes import give_way
+from service.processes import lower_priority
 from service.settings import Settings
 from service.workers.memory import Usage
 from syntax.errors import (
@@ -337,7 +337,7 @@ class Worker:
 def main() -> None:
     """Run the worker that standard input configures."""
     config, stop = read_config()
-    give_way(config.settings.job_nice)
+    lower_priority(config.settings.job_nice)
     load_kernels()
     # Garbage is collected between shards only, unless a parser makes cycles: a shard makes many
     # thousand lists and no cycles, and collecting takes 2 percent of its time.

@@ -153,7 +153,7 @@ class AdhocDataset:
         self._buffer.flush()
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Commit what waits, and while this lasts nothing more: for who deletes texts.
 
         Raises:

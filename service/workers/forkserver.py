@@ -25,7 +25,7 @@ from typing import Final
 from service.logs import own_helper
 from service.parsers import BACKENDS, ParseInput, load_parser
 from service.parsers.base import Outcome, one_by_one
-from service.processes import die_with, give_way
+from service.processes import exit_with_parent, lower_priority
 from service.workers.wire import receive, send
 from syntax.errors import ModelLoadError, ParsebankError
 
@@ -44,9 +44,9 @@ Answer = Callable[[Sequence[ParseInput]], Iterator[Outcome]]
 def main() -> None:
     """Serve one model. Arguments: descriptor of the control socket, pid of the service."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    die_with(parent=int(sys.argv[2]))
+    exit_with_parent(parent=int(sys.argv[2]))
     own_helper()
-    give_way(_NICENESS)
+    lower_priority(_NICENESS)
     for asked in (signal.SIGINT, signal.SIGTERM):
         # A terminal or systemd sends these signals to every process of the service. The service
         # itself decides when its parsers stop; if it dies, the kernel ends this process.
@@ -122,7 +122,7 @@ def _fork(control: socket.socket, channel: socket.socket, answer: Answer) -> int
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             control.close()
-            die_with(parent=parent)
+            exit_with_parent(parent=parent)
             _work(channel, answer)
         except (EOFError, ConnectionError):
             pass  # the service has closed the socket

@@ -183,11 +183,7 @@ def _engines(config: uvicorn.Config) -> dict[str, str]:
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets on all addresses of a name, before anything else is opened.
-
-    Raises:
-        SpecError: The port is taken, or the address is not this machine's.
-    """
+    """Sockets on all addresses of a name, before anything else is opened."""
     try:
         sockets = [*_sockets(host, port)]
     except OSError as error:

@@ -261,7 +261,7 @@ class AdhocDataset:
 
 
 def example_key(parse_keys: Sequence[str]) -> str:
-    """What tells examples of one tokenizer apart: the parse key, or that of several in order."""
+    """Identity of an example of one tokenizer: the parse key, or that of several in order."""
     return parse_keys[0] if len(parse_keys) == 1 else fingerprint({"parses": list(parse_keys)})
 
 

@@ -21,7 +21,7 @@ _LARGEST_SHARE: Final = 8
 
 @dataclass(frozen=True)
 class Origin:
-    """What a response depends on beside its request: the parser, the tokenizer and the store.
+    """The parser, the tokenizer and the store: all that a response depends on beside its request.
 
     Attributes:
         parser, lang, tokenizer: Names in the request.

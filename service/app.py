@@ -16,9 +16,8 @@ from service.logs import configure_logging
 from service.metrics import Metrics, RequestMetrics
 from service.middleware.access_log import AccessLog
 from service.middleware.admission import AdmissionMiddleware
+from service.middleware.body import BodyMiddleware
 from service.middleware.compression import add_compression
-from service.middleware.limits import BodyLimit
-from service.middleware.response_cache import ResponseCacheMiddleware
 from service.page import router as page
 from service.readiness import Readiness
 from service.routes import (
@@ -39,7 +38,7 @@ from service.routes import (
 )
 from service.routes.answers import NOT_KEPT, error_answers
 from service.security.describe import describe_security
-from service.security.middleware import Authenticator, AuthMiddleware
+from service.security.middleware import Authenticator, CheckMiddleware
 from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
 from service.services import running_services
@@ -99,25 +98,22 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
 def _wrap(app: FastAPI, settings: Settings) -> None:
     """Add the middleware; the last one added sees a request first."""
     add_compression(app)
-    app.add_middleware(ResponseCacheMiddleware, route=parse.router.routes[0])
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    cached = parse.router.routes[0]
+    app.add_middleware(BodyMiddleware, max_bytes=settings.max_body_bytes, route=cached)
     app.state.authenticator = Authenticator(settings)
-    app.add_middleware(AuthMiddleware, authenticator=app.state.authenticator)
+    app.add_middleware(CheckMiddleware, check=app.state.authenticator.check)
     if settings.cors_origins:
         # Outside authentication: browsers send no key with a preflight, and must read refusals.
-        app.add_middleware(CORSMiddleware, **_cross_origin(settings.cors_origins))
-    app.add_middleware(OriginCheck, settings=settings)
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["ETag", "Retry-After", "X-Request-ID", NOT_KEPT, *RATE_HEADERS],
+            max_age=600,
+        )
+    app.add_middleware(CheckMiddleware, check=OriginCheck(settings).check)
     requests = RequestMetrics()
     app.add_middleware(AdmissionMiddleware)
     app.add_middleware(AccessLog, counts=requests)
     app.state.metrics = Metrics(app, requests)
-
-
-def _cross_origin(origins: list[str]) -> dict[str, Any]:
-    return {
-        "allow_origins": origins,
-        "allow_methods": ["GET", "POST", "DELETE"],
-        "allow_headers": ["*"],
-        "expose_headers": ["ETag", "Retry-After", "X-Request-ID", NOT_KEPT, *RATE_HEADERS],
-        "max_age": 600,
-    }

@@ -61,22 +61,14 @@ def check_server(settings: Settings) -> None:
 
 
 def check_store(settings: Settings) -> None:
-    """Refuse a folder of this machine that cannot be a store; an object store is not asked.
-
-    Raises:
-        StoreFormatError: It is a file, or another program's or release's.
-    """
+    """Refuse a folder of this machine that cannot be a store; an object store is not asked."""
     store = Location.of(settings.store)
     if store.is_local:
         read_format(store)
 
 
 def check_bind(settings: Settings) -> None:
-    """Refuse a public address unless there are keys, or it is allowed on purpose.
-
-    Raises:
-        SpecError: Neither is the case.
-    """
+    """Refuse a public address unless there are keys, or it is allowed on purpose."""
     guarded = settings.keys_file is not None or settings.allow_remote
     if not guarded and not is_loopback(settings.host):
         raise SpecError(

@@ -31,12 +31,7 @@ class Drawings:
         self._waiting = 0
 
     async def run(self, draw: Callable[[], T]) -> T:
-        """The result of a call, in its turn.
-
-        Raises:
-            OverloadedError: Too many drawings wait.
-            DeadlineError: The time is over.
-        """
+        """The result of a call, in its turn."""
         if self._waiting >= MOST_WAITING:
             raise OverloadedError(
                 f"{self._waiting} drawings wait already; try again in a second", retry_after=1

@@ -72,7 +72,7 @@ _ADVICE: Final = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files"),
 }
-"""What helps, by what the system said."""
+"""Advice, by the error of the operating system."""
 
 CLIENT_LEFT: Final = 499
 """Status of a request whose caller left before its answer; only logs and metrics show it. HTTP has

@@ -51,7 +51,7 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
     )
 
 
-def own_process(level: str, form: LogFormat = "console") -> None:
+def configure_process_logging(level: str, form: LogFormat = "console") -> None:
     """Like `configure_logging`, and route all logging of this process through it.
 
     For processes that are ours: a program that embeds the service keeps its own logging.
@@ -70,9 +70,9 @@ def own_process(level: str, form: LogFormat = "console") -> None:
 
 
 def own_helper() -> None:
-    """As `own_process`, in a process that the service has started, and with its choices."""
+    """Configure the logging of a process that the service has started as the service did."""
     form: LogFormat = "json" if os.environ.get(_FORMAT) == "json" else "console"
-    own_process(os.environ.get(_LEVEL, "info"), form)
+    configure_process_logging(os.environ.get(_LEVEL, "info"), form)
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ class _Processes:
 
 
 def _collected(*metrics: Collector) -> Iterator[Metric]:
-    """What Prometheus' own metrics hold, without the times at which they were made."""
+    """The content of Prometheus' own metrics, without the times at which they were made."""
     for metric in metrics:
         for family in metric.collect():
             family.samples = [one for one in family.samples if not one.name.endswith("_created")]

@@ -102,7 +102,7 @@ async def _verdict(services: Services) -> dict[str, str]:
 
 
 async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
-    """Whether a check passes, and its text."""
+    """True if a check passes, and its text."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return True, await check(services)
@@ -134,12 +134,7 @@ async def _disk(services: Services) -> str:
 
 
 def _writable_bytes(folder: Path) -> int:
-    """Free bytes of a writable folder.
-
-    Raises:
-        OSError: The folder cannot be written.
-        NotReadyError: Less than `LEAST_FREE_BYTES` are free.
-    """
+    """Free bytes of a writable folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"ready?")

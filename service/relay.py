@@ -53,7 +53,7 @@ def _relay(lines: BinaryIO, out: BinaryIO) -> None:
 
 
 def _is_event(line: bytes) -> bool:
-    """Whether a line is already a JSON event of the service's own processes."""
+    """True if a line is already a JSON event of the service's own processes."""
     try:
         return isinstance(parse_json(line), dict)
     except ValueError:

@@ -89,11 +89,7 @@ class ParseRequest(BaseModel):
     store: bool = Field(default=True, description="Keep new parses in the store.")
 
     def to_features(self, max_items: int) -> FeatureRequest:
-        """The request as the pipeline takes it.
-
-        Raises:
-            SpecError: None or several of the three forms came, or too many texts.
-        """
+        """The request as the pipeline takes it."""
         items = self._inputs()
         if len(items) > max_items:
             raise SpecError(

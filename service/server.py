@@ -24,7 +24,7 @@ from service.app import create_app
 from service.checks import check_bind
 from service.jobs.processes import GRACE_SECONDS
 from service.jobs.tools import load_kernels
-from service.logs import own_process
+from service.logs import configure_process_logging
 from service.protocol import BoundedProtocol
 from service.relay import relay_standard_error
 from service.settings import Settings
@@ -55,7 +55,7 @@ def run_server(settings: Settings) -> None:
     check_bind(settings)
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
-        own_process(settings.log_level, settings.log_format)
+        configure_process_logging(settings.log_level, settings.log_format)
         if settings.log_format == "json":
             relay_standard_error()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -183,11 +183,7 @@ def _engines(config: uvicorn.Config) -> dict[str, str]:
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets on all addresses of a name, before anything else is opened.
-
-    Raises:
-        SpecError: The port is taken, or the address is not this machine's.
-    """
+    """Sockets on all addresses of a name, before anything else is opened."""
     try:
         sockets = [*_sockets(host, port)]
     except OSError as error:

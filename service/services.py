@@ -145,11 +145,7 @@ def _may_write(settings: Settings) -> bool:
 
 
 def check_keeps(services: Services) -> None:
-    """Check that the service may keep and delete things.
-
-    Raises:
-        ForbiddenError: It is read-only.
-    """
+    """Check that the service may keep and delete things."""
     if services.settings.read_only:
         raise ForbiddenError(
             "this service is read-only: it keeps and deletes nothing, and has no jobs; use one "

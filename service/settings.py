@@ -309,7 +309,7 @@ class Settings(BaseSettings):
         gt=0,
         description="Longest time in which the service finishes accepted requests when it stops.",
     )
-    ready_answers_mb: int = Field(
+    response_cache_mb: int = Field(
         default=64,
         ge=0,
         description="Memory of the cache of finished answers to repeated requests; 0 keeps none.",
@@ -332,25 +332,17 @@ class Settings(BaseSettings):
 
     @property
     def is_local_store(self) -> bool:
-        """Whether the store is a folder on this machine."""
+        """True if the store is a folder on this machine."""
         return "://" not in self.store
 
 
 def read_settings(**given: Any) -> Settings:
-    """Settings from the environment, overridden by what was given and is not `None`.
-
-    Raises:
-        SpecError: A value is not as its field describes, also one that is overridden.
-    """
+    """Settings from the environment, overridden by what was given and is not `None`."""
     return checked_settings({name: value for name, value in given.items() if value is not None})
 
 
 def checked_settings(fields: Mapping[str, Any]) -> Settings:
-    """Settings from the environment, overridden by all fields that are given.
-
-    Raises:
-        SpecError: A value is not as its field describes, also one that is overridden.
-    """
+    """Settings from the environment, overridden by all fields that are given."""
     try:
         Settings()
         return Settings(**fields)
@@ -366,7 +358,7 @@ def checked_settings(fields: Mapping[str, Any]) -> Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, or ``localhost``, is reached from this machine only."""
+    """True if an address, or ``localhost``, is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

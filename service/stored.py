@@ -26,23 +26,13 @@ class StoredParses:
     jobs: JobManager
 
     def get(self, key: str) -> FeatureAnswer:
-        """The parse under a key, as the answer to its text.
-
-        Raises:
-            SpecError: The key is not 32 hexadecimal digits.
-            UnknownKeyError: The store has no such parse.
-            StoreError: The store cannot be read.
-        """
+        """The parse under a key, as the answer to its text."""
         record = self._record(key)
         item = ItemFeatures(key, cached=True, parse=record.parse)
         return FeatureAnswer(self._made_by(record.parser), record.lang, None, [item])
 
     def jobs_holding(self, key: str) -> list[str]:
-        """The jobs whose uploads hold the text of a parse.
-
-        Raises:
-            JobDatabaseError: The jobs cannot be read.
-        """
+        """The jobs whose uploads hold the text of a parse."""
         text, lang = texts_of(self.store, [key])[key]
         return self.jobs.holding(text, lang)
 
@@ -51,7 +41,7 @@ class StoredParses:
         if dry_run:
             self.adhoc.flush()  # waiting rows would be deleted too
             return delete_parses(self.store, [key], dry_run)
-        with self.adhoc.at_rest():
+        with self.adhoc.paused():
             return delete_parses(self.store, [key])
 
     def _record(self, key: str) -> ParseRecord:

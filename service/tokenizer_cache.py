@@ -81,9 +81,6 @@ class TokenizerCache:
         """The folder that a name leads to; ``None`` for a name on the hub.
 
         Nothing is told of folders that may not be named, nor looked up there.
-
-        Raises:
-            UnknownTokenizerError: It is no name, and no folder that may be named.
         """
         if name in bundled_tokenizers():
             return bundled_tokenizers()[name]

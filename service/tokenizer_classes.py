@@ -125,9 +125,6 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 
     Returns:
         The names of its special tokens by role; ``None`` where that is left to transformers.
-
-    Raises:
-        OSError, ValueError: Another of its files cannot be read.
     """
     model_type = read_object(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")
@@ -144,7 +141,7 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 
 
 def _has_usual_tokens(backend: Any, names: Mapping[str, str], config: Mapping[str, Any]) -> bool:
-    """Whether the special tokens are the class's own, and the file has all that are added."""
+    """True if the special tokens are the class's own, and the file has all that are added."""
     given = {role: _content(value) for role, value in config.items() if role.endswith("_token")}
     listed = config.get("added_tokens_decoder") or {}
     told = {int(at): _flags(token) for at, token in listed.items()}

@@ -15,12 +15,7 @@ from syntax.strict_json import parse_json
 
 
 def check_files(folder: Path) -> None:
-    """Refuse a folder with a pipe, a socket or a device in it.
-
-    Raises:
-        ModelLoadError: It has one.
-        OSError: It cannot be looked at.
-    """
+    """Refuse a folder with a pipe, a socket or a device in it."""
     with os.scandir(folder) as entries:
         paths = [Path(entry) for entry in entries]
     for path in sorted(paths):
@@ -29,12 +24,7 @@ def check_files(folder: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; an empty one if there is no such file.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It holds no JSON object.
-    """
+    """The JSON object in a file; an empty one if there is no such file."""
     if not path.exists():
         return {}
     try:

@@ -159,7 +159,7 @@ def bundled_tokenizers() -> dict[str, Path]:
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a name could be one on the hub."""
+    """True if a name could be one on the hub."""
     return _HUB_NAME.fullmatch(name) is not None
 
 
@@ -196,11 +196,7 @@ def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping
 
 
 def find_folder(name: str) -> Path | None:
-    """The folder of this name, for one who may name any; ``None`` if it can only be on the hub.
-
-    Raises:
-        UnknownTokenizerError: It is neither.
-    """
+    """The folder of this name, for one who may name any; ``None`` if it can only be on the hub."""
     try:
         path = Path(name).expanduser()
         is_folder = bool(name) and path.is_dir()

@@ -28,18 +28,14 @@ _OVERRIDES: Final = ("tokenizer.json", "added_tokens.json", "special_tokens_map.
 
 
 def is_plain_bert(folder: Path, config: Mapping[str, Any]) -> bool:
-    """Whether vocabulary and configuration alone make the tokenizer, with BERT's own tokens."""
+    """True if vocabulary and configuration alone make the tokenizer, with BERT's own tokens."""
     customised = any(name.endswith(("_token", "_tokens")) for name in config)
     named = config.get("tokenizer_class") in _CLASSES and (folder / "vocab.txt").is_file()
     return named and not customised and not any((folder / name).exists() for name in _OVERRIDES)
 
 
 def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
-    """The Rust tokenizer of a folder for which `is_plain_bert` holds.
-
-    Raises:
-        ValueError: The vocabulary lacks [CLS] or [SEP].
-    """
+    """The Rust tokenizer of a folder for which `is_plain_bert` holds."""
     tokenizer = BertWordPieceTokenizer(
         vocab=str(folder / "vocab.txt"),
         lowercase=config.get("do_lower_case", True),
@@ -52,11 +48,7 @@ def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
 
 
 def frame_as_bert(backend: Any) -> None:
-    """Have [CLS] and [SEP] put around texts.
-
-    Raises:
-        ValueError: The vocabulary lacks one of them.
-    """
+    """Have [CLS] and [SEP] put around texts."""
     ids = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     if None in (number for _, number in ids):
         raise ValueError("the vocabulary has no [CLS] or no [SEP]")

@@ -24,7 +24,7 @@ from service.jobs.records import Counts, JobRequest, Shard
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import ToolCache, load_kernels
-from service.logs import own_process
+from service.logs import configure_process_logging
 from service.processes import (
     OWN_ERROR,
     exit_with_parent,
@@ -180,7 +180,7 @@ def main() -> int:
     """
     asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
     exit_with_parent(parent=asked.parent)
-    own_process(asked.settings.log_level, asked.settings.log_format)
+    configure_process_logging(asked.settings.log_level, asked.settings.log_format)
     try:
         sample = measure(asked.settings, asked.request, asked.lines)
     except ParsebankError as error:

@@ -21,7 +21,7 @@ from typing import Final
 import psutil
 from pydantic import BaseModel
 
-from service.logs import own_process
+from service.logs import configure_process_logging
 from service.processes import exit_with_parent, how_ended, python_command, python_environment
 from service.settings import Settings
 from syntax.errors import SpecError
@@ -68,7 +68,7 @@ def read_config() -> tuple[WorkerConfig, threading.Event]:
     """
     config = WorkerConfig.model_validate_json(sys.stdin.readline())
     exit_with_parent(parent=config.parent)
-    own_process(config.settings.log_level, config.settings.log_format)
+    configure_process_logging(config.settings.log_level, config.settings.log_format)
     for asked in (signal.SIGINT, signal.SIGTERM):
         # These signals reach every process of the service; the service stops this one itself.
         signal.signal(asked, signal.SIG_IGN)

@@ -24,9 +24,6 @@ def read_fields(query: bytes, content_type: str, body: bytes) -> dict[str, str]:
             counts as given.
         content_type: Of the body: form-urlencoded or multipart, whose parts may be files.
         body: May be empty.
-
-    Raises:
-        SpecError: The body is of another type, broken, or not UTF-8.
     """
     fields = _pairs(query, "query")
     if not body:

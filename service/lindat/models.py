@@ -12,7 +12,7 @@ from service.settings import Settings
 from syntax.errors import UnknownNameError
 
 COMPONENTS: Final = ("tokenizer", "tagger", "parser")
-"""What every model of ours can do; one that lacks any of them cannot be loaded."""
+"""Abilities of every model of ours; one that lacks any of them cannot be loaded."""
 
 
 def lindat_models(settings: Settings) -> dict[str, Any]:

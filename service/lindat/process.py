@@ -75,7 +75,7 @@ class _Job:
 
     @property
     def follows_tags(self) -> bool:
-        """Whether the parser gets the tags that are there, or none, as UDPipe's alone does."""
+        """True if the parser gets the tags that are there, or none, as UDPipe's alone does."""
         alone = self.request.parser and not self.request.tagger
         return alone and self.model.backend == "udpipe.v1"
 

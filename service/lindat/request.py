@@ -1,4 +1,4 @@
-"""What a client of the UDPipe REST API asks for."""
+"""Requests of clients of the UDPipe REST API."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What stands between the socket and the routes, as pure ASGI middleware."""
+"""Pure ASGI middleware between the socket and the routes."""

@@ -153,7 +153,7 @@ class AdhocDataset:
         self._buffer.flush()
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Commit what waits, and while this lasts nothing more: for who deletes texts.
 
         Raises:
@@ -261,7 +261,7 @@ class AdhocDataset:
 
 
 def example_key(parse_keys: Sequence[str]) -> str:
-    """What tells examples of one tokenizer apart: the parse key, or that of several in order."""
+    """Identity of an example of one tokenizer: the parse key, or that of several in order."""
     return parse_keys[0] if len(parse_keys) == 1 else fingerprint({"parses": list(parse_keys)})
 
 

@@ -102,7 +102,7 @@ class AssembledExample:
 
     @property
     def truncated(self) -> bool:
-        """Whether pieces were cut."""
+        """True if pieces were cut."""
         return sum(self.kept) < sum(map(len, self.example.features))
 
 

@@ -102,20 +102,11 @@ class FeatureAssembler:
         return await asyncio.to_thread(self._finish, request, tokenizer, found, generation)
 
     async def tokenizer(self, name: str | None) -> LoadedTokenizer:
-        """A tokenizer; the service's default if ``None``.
-
-        Raises:
-            UnknownTokenizerError: There is no tokenizer with this name.
-        """
+        """A tokenizer; the service's default if ``None``."""
         return await self._pipeline.tokenizers.get(name or self._settings.tokenizer)
 
     async def check(self, keys: Sequence[str]) -> None:
-        """Check that the store holds all keys.
-
-        Raises:
-            SpecError: A key is not 32 hexadecimal digits.
-            UnknownKeyError: There is no parse under a key.
-        """
+        """Check that the store holds all keys."""
         if missing := await asyncio.to_thread(self._store.parses.missing, keys):
             raise _unknown_keys(missing)
 
@@ -128,11 +119,6 @@ class FeatureAssembler:
             keys: Parse keys of its segments, in order.
             tokenizer: The tokenizer.
             spec: Template, truncation, policy and matrices.
-
-        Raises:
-            SpecError: A key is not 32 hexadecimal digits, or the example cannot be truncated.
-            UnknownKeyError: There is no parse under a key.
-            TextTooLongError: Its matrices are too large.
         """
         return await asyncio.to_thread(self._stored, keys, tokenizer, spec)
 

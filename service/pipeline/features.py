@@ -53,9 +53,6 @@ class MatrixBudget:
             cells: Cells of all its matrices.
             measured: What is too large, for the error.
             advice: What to do about it, for the error.
-
-        Raises:
-            TextTooLongError: The budget is exceeded.
         """
         if size > self.largest or cells > self.cells:
             raise TextTooLongError(
@@ -143,9 +140,6 @@ def align_pieces(
         input_ids: Pieces of the same text. *Shape:* (L,).
         offsets: Their character spans. *Shape:* (L, 2).
         policy: Name in `syntax.subwords.POLICIES`.
-
-    Raises:
-        TreeError: A sentence of the parse is not a tree.
     """
     features = segment_features(parse, input_ids, offsets)
     parents, source = POLICIES[policy](features.head, features.word_ids)

@@ -66,11 +66,7 @@ def check_input(item: ParseInput, limits: Limits) -> None:
 
 
 def check_labels(items: Sequence[ParseInput], token_labels: Sequence[Sequence[str]] | None) -> None:
-    """Check that labels match the tokens one to one.
-
-    Raises:
-        SpecError: There are labels without tokens, too many or too few, or with invalid characters.
-    """
+    """Check that labels match the tokens one to one."""
     if token_labels is None:
         return
     if any(item.tokens is None for item in items):

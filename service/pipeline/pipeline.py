@@ -20,7 +20,6 @@ from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.pipeline.resolvers import ParserResolver, TokenizerResolver
 from service.settings import Settings
 from service.timing import Stages
-from service.tokenizers import LoadedTokenizer
 from service.workers.pools import WorkerPools
 from syntax import Parse
 from syntax.errors import ParsebankError
@@ -79,15 +78,9 @@ class FeaturePipeline:
         return "store-failing" if self._store.parses.failure is not None else None
 
     async def run(self, request: FeatureRequest) -> FeatureAnswer:
-        """Answer every text with its features or its own error.
+        """Answer every text with its features or its own error: `plan`, then `answer`.
 
         A text that occurs twice in a request is parsed once.
-
-        Raises:
-            UnknownNameError: No such parser, language, tokenizer or policy.
-            OverloadedError: The queue is full; nothing was parsed.
-            ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
-            StoreError: The store cannot be read or written.
         """
         answer, _ = await self.answer(await self.plan(request), lambda _: None)
         return answer
@@ -110,7 +103,12 @@ class FeaturePipeline:
             with self._stages.measure("lookup"):
                 plan = self._planner.plan_cached(request, tokenizer, deadline)
         if plan is None:
-            plan = await asyncio.to_thread(self._look_up, request, tokenizer, deadline)
+
+            def look_up() -> Plan:
+                with self._stages.measure("lookup"):
+                    return self._planner.plan(request, tokenizer, deadline)
+
+            plan = await asyncio.to_thread(look_up)
         return plan
 
     async def answer(
@@ -118,9 +116,7 @@ class FeaturePipeline:
     ) -> tuple[FeatureAnswer, T]:
         """Parse what is missing, derive the features, and render them.
 
-        Args:
-            plan: From `plan`.
-            render: Renders the answer, in the thread that derives it.
+        ``render`` runs in the thread that derives the answer.
 
         Raises:
             OverloadedError: The queue is full; nothing was parsed.
@@ -128,16 +124,15 @@ class FeaturePipeline:
             StoreError: The store cannot be written.
         """
         fresh = await self._parse(plan)
-        finish = partial(
-            self._finish, plan, range(len(plan.keys)), fresh, self._budget(plan), render
-        )
-        # A change of threads takes longer than a short answer without matrices.
+        budget = MatrixBudget.of(self._settings, plan.request.packed)
+        finish = partial(self._finish, plan, range(len(plan.keys)), fresh, budget, render)
+        # A change of threads takes half as long again as a short answer without matrices.
         is_quick = _is_short(plan.request) and not plan.request.matrices
-        if is_quick and self._offer(plan, fresh):
+        if is_quick and self._keep(plan, fresh, wait=False):
             answer, rendered = finish(keep=False)
         else:
             answer, rendered = await asyncio.to_thread(finish)
-        self._count(answer)
+        self.counts.update(map(_outcome_name, answer.items))
         return answer, rendered
 
     async def stream(
@@ -148,20 +143,15 @@ class FeaturePipeline:
         Parses are stored as they finish. Closing the iterator cancels the rest. The errors of
         `answer` are raised here too, usually before the first group.
 
-        Args:
-            plan: From `plan`.
-            render: Renders a group of texts, given their indices in the request.
-
-        Yields:
-            The rendered groups.
+        ``render`` gets the indices of a group of texts in the request, and their answer.
         """
-        budget = self._budget(plan)
+        budget = MatrixBudget.of(self._settings, plan.request.packed)
 
         async def finish(places: Sequence[int], fresh: Fresh) -> T:
             answer, rendered = await asyncio.to_thread(
                 self._finish, plan, places, fresh, budget, partial(render, places)
             )
-            self._count(answer)
+            self.counts.update(map(_outcome_name, answer.items))
             return rendered
 
         async with read_ahead(self._fresh(plan)) as reading:
@@ -174,12 +164,6 @@ class FeaturePipeline:
                     fresh = dict(outcomes)
                     yield await finish(plan.places(fresh), fresh)
 
-    def _look_up(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan:
-        with self._stages.measure("lookup"):
-            return self._planner.plan(request, tokenizer, deadline)
-
     async def _parse(self, plan: Plan) -> Fresh:
         fresh: dict[str, Outcome] = {}
         try:
@@ -188,7 +172,7 @@ class FeaturePipeline:
                     fresh[key] = outcome  # noqa: PERF403 - a cancelled request keeps these, see below
         except asyncio.CancelledError:
             # The caller has gone. These parses are stored in case it asks again.
-            self._offer(plan, fresh)
+            self._keep(plan, fresh, wait=False)
             raise
         return fresh
 
@@ -223,52 +207,39 @@ class FeaturePipeline:
         with self._stages.measure("render"):
             return answer, render(answer)
 
-    def _count(self, answer: FeatureAnswer) -> None:
-        self.counts.update(_outcome_name(item) for item in answer.items)
+    def _keep(self, plan: Plan, fresh: Fresh, wait: bool = True) -> bool:
+        """Put new parses into the store, unless the request or the service stores none.
 
-    def _budget(self, plan: Plan) -> MatrixBudget:
-        return MatrixBudget.of(self._settings, plan.request.packed)
-
-    def _new_records(self, plan: Plan, fresh: Fresh) -> list[ParseRecord]:
-        """The new parses of a request as records; none if it, or the service, stores none."""
+        Returns:
+            False if ``wait`` is false and a write would have to wait.
+        """
         if not (plan.request.store and self._keeps):
-            return []
-        made_by = plan.parser.fingerprint
-        return [
-            ParseRecord(key, plan.lang, made_by, plan.wanted[key].mode, outcome)
+            return True
+        parser = plan.parser
+        records = [
+            ParseRecord(key, plan.lang, parser.fingerprint, plan.wanted[key].mode, outcome)
             for key, outcome in fresh.items()
             if isinstance(outcome, Parse)
         ]
-
-    def _keep(self, plan: Plan, fresh: Fresh) -> None:
-        """Put new parses into the store."""
-        records = self._new_records(plan, fresh)
-        if records:
-            with self._stages.measure("store"):
-                self._describe(plan)
-                for record in records:
-                    self._store.parses.put(record)
-
-    def _offer(self, plan: Plan, fresh: Fresh) -> bool:
-        """Put new parses into the store without waiting; returns whether that succeeded."""
-        records = self._new_records(plan, fresh)
         if not records:
             return True
-        if plan.parser.fingerprint not in self._described:
+        is_described = parser.fingerprint in self._described
+        if not wait and not is_described:
             return False
         with self._stages.measure("store"):
-            return all(self._store.parses.offer(record) for record in records)
-
-    def _describe(self, plan: Plan) -> None:
-        """Record once what the parser's fingerprint stands for."""
-        parser = plan.parser
-        if parser.fingerprint not in self._described:
-            self._store.describe(parser.fingerprint, "parser", parser.description)
-            self._described.add(parser.fingerprint)
+            if not wait:
+                return all(self._store.parses.offer(record) for record in records)
+            if not is_described:
+                # Once: what the parser's fingerprint stands for.
+                self._store.describe(parser.fingerprint, "parser", parser.description)
+                self._described.add(parser.fingerprint)
+            for record in records:
+                self._store.parses.put(record)
+        return True
 
 
 def _is_short(request: FeatureRequest) -> bool:
-    """Whether the work beside parsing takes a fraction of a millisecond, matrices aside."""
+    """True if the work beside parsing takes a fraction of a millisecond, matrices aside."""
     items = request.items
     return len(items) <= SHORT_TEXTS and sum(i.characters for i in items) <= SHORT_CHARACTERS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,39 +96,38 @@ class Planner:
     def plan(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan:
-        """Choose the parser, check each text, and look up the stored parses.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """Choose the parser, check each text, and look up the stored parses."""
         choice = self._parsers.choose(request.parser, request.lang)
-        keys, wanted = self._admitted(request, choice)
-        now = self._store.parses.generation
-        records = self._store.parses.get_many(list(wanted))
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)
+        planned = self._planned(request, choice, tokenizer, deadline, self._store.parses.get_many)
+        assert planned is not None, "a lookup that may read files finds out"
+        return planned
 
     def plan_cached(
         self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
     ) -> Plan | None:
         """As `plan`, from memory alone; ``None`` if a file must be read."""
         choice = self._parsers.cached(request.parser, request.lang)
-        if choice is None:
-            return None
-        keys, wanted = self._admitted(request, choice)
-        now = self._store.parses.generation
-        records = self._store.parses.get_many_cached(list(wanted))
-        if records is None:
-            return None
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, _parses(records), now)
+        look_up = self._store.parses.get_many_cached
+        return choice and self._planned(request, choice, tokenizer, deadline, look_up)
 
-    def _admitted(
-        self, request: FeatureRequest, choice: Choice
-    ) -> tuple[list[str | ParsebankError], dict[str, ParseInput]]:
-        """Key or error of each text, and the text of each key."""
+    def _planned(
+        self,
+        request: FeatureRequest,
+        choice: Choice,
+        tokenizer: LoadedTokenizer | None,
+        deadline: float,
+        look_up: Callable[[list[str]], Mapping[str, ParseRecord] | None],
+    ) -> Plan | None:
         _, parser, lang = choice
         keys = [self._admit(item, parser, lang) for item in request.items]
         pairs = zip(keys, request.items, strict=True)
-        return keys, {key: item for key, item in pairs if isinstance(key, str)}
+        wanted = {key: item for key, item in pairs if isinstance(key, str)}
+        generation = self._store.parses.generation
+        records = look_up(list(wanted))
+        if records is None:
+            return None
+        stored = {key: record.parse for key, record in records.items()}
+        return Plan(request, *choice, tokenizer, deadline, keys, wanted, stored, generation)
 
     def _admit(self, item: ParseInput, parser: ParserIdentity, lang: str) -> str | ParsebankError:
         try:
@@ -136,7 +135,3 @@ class Planner:
         except ParsebankError as error:
             return error
         return parse_key(parser, lang, item, self._limits)
-
-
-def _parses(records: Mapping[str, ParseRecord]) -> dict[str, Parse]:
-    return {key: record.parse for key, record in records.items()}

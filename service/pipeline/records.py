@@ -1,4 +1,4 @@
-"""What goes into the pipeline and what comes out."""
+"""Requests to the pipeline, and its answers."""
 
 from __future__ import annotations
 
@@ -112,5 +112,5 @@ class FeatureAnswer:
 
     @property
     def is_stored(self) -> bool:
-        """Whether every text was answered from the store."""
+        """True if every text was answered from the store."""
         return all(isinstance(item, ItemFeatures) and item.cached for item in self.items)

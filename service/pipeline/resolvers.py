@@ -37,7 +37,7 @@ class ParserResolver:
         identity = identify(model)
         if stamps is not None:
             self._read[model] = stamps, identity
-        return model, identity, self._spoken(model, name, lang)
+        return model, identity, self._language(model, name, lang)
 
     def cached(self, name: str | None, lang: str | None) -> Choice | None:
         """As `choose`; ``None`` if the parser is unknown or a model file must be read."""
@@ -48,9 +48,9 @@ class ParserResolver:
         stamps, identity = self._read.get(model, (None, None))
         if identity is None or stamps != _stamps(model):
             return None
-        return model, identity, self._spoken(model, name, lang)
+        return model, identity, self._language(model, name, lang)
 
-    def _spoken(self, model: ModelFile, name: str | None, lang: str | None) -> str:
+    def _language(self, model: ModelFile, name: str | None, lang: str | None) -> str:
         """The language of the texts."""
         chosen = lang or (model.langs[0] if name and model.langs else self._settings.lang)
         return language_code(chosen)

@@ -21,7 +21,7 @@ _LARGEST_SHARE: Final = 8
 
 @dataclass(frozen=True)
 class Origin:
-    """What a response depends on beside its request: the parser, the tokenizer and the store.
+    """The parser, the tokenizer and the store: all that a response depends on beside its request.
 
     Attributes:
         parser, lang, tokenizer: Names in the request.
@@ -96,7 +96,7 @@ class ResponseCache:
         self._store = store
         self._parsers = parsers
         self._tokenizers = tokenizers
-        self._room = settings.ready_answers_mb << 20
+        self._room = settings.response_cache_mb << 20
         self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self.size = 0
         self.lookups: Counter[Literal["hit", "miss"]] = Counter()

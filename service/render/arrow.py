@@ -98,7 +98,7 @@ def _parsed_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
 
 
 def _token_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
-    """What is said of the tokens that were sent; null if there were none."""
+    """Words and labels of the tokens that were sent; null if there were none."""
     import pyarrow as pa
 
     lists = pa.list_(pa.list_(pa.int32()))

@@ -1,4 +1,4 @@
-"""Entity tags: whether what a caller has is what it would get."""
+"""Entity tags, by which a caller need not get again what it has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from syntax import fingerprint
 
 _LAYOUT: Final = 2
-"""Raised when the same parse comes to be rendered in another way within one release."""
+"""Raised when an answer changes its form within one release."""
 
 CACHE_CONTROL: Final = "private, no-cache"
 """A cache may keep the answer for its one caller, and asks before it uses it again."""
@@ -28,7 +28,7 @@ def entity_tag(content: Mapping[str, Any]) -> str:
 
 
 def is_current(if_none_match: str, tag: str) -> bool:
-    """Whether a caller's ``If-None-Match`` names a tag; weak and strong forms are equal here.
+    """True if a caller's ``If-None-Match`` names a tag; weak and strong forms are equal here.
 
     >>> is_current('"x", W/"abc"', 'W/"abc"'), is_current("*", 'W/"abc"'), is_current("", '""')
     (True, True, False)

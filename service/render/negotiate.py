@@ -30,11 +30,7 @@ def content_type(shape: Format) -> str:
 
 
 def named_format(name: str | None) -> Format | None:
-    """The format that a query parameter names; ``None`` if it did not come.
-
-    Raises:
-        SpecError: There is no such format.
-    """
+    """The format that a query parameter names; ``None`` if it did not come."""
     found = next((known for known in FORMATS if known == name), None)
     if found is None and name is not None:
         raise SpecError(f"format is {name!r}; it can be {', '.join(FORMATS)}", format=name)

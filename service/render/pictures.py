@@ -184,7 +184,7 @@ class _Derived:
     limit: int
 
     def pictures(self, title: str) -> dict[str, Callable[[], Picture]]:
-        """How to draw each."""
+        """Function that draws each."""
         drawn: dict[str, Callable[[], Picture]] = {
             name: partial(self._heat_map, name) for name in _MATRICES
         }

@@ -1,4 +1,4 @@
-"""What answers of several routes have in common: errors, and what is said of the store."""
+"""Parts of the answers of several routes: errors, and a header about the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store holds, over HTTP."""
+"""Datasets of the store, over HTTP."""
 
 from __future__ import annotations
 

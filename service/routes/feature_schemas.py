@@ -82,11 +82,7 @@ class AssemblyOptions(BaseModel):
     matrices: Annotated[list[str], BeforeValidator(_split)] = _option("matrices")
 
     def spec(self) -> AssemblySpec:
-        """The options as `syntax.batches` takes them; a matrix that is named twice counts once.
-
-        Raises:
-            UnknownNameError: The policy or a matrix is not registered.
-        """
+        """The options as `syntax.batches` takes them; a matrix that is named twice counts once."""
         names = options_of(AssemblySpec).keys() & type(self).model_fields.keys()
         options = {name: getattr(self, name) for name in names}
         return AssemblySpec(**{**options, "matrices": tuple(dict.fromkeys(self.matrices))})
@@ -115,11 +111,7 @@ class SegmentRequest(BaseModel):
     mode: ParseMode | None = Field(default=None, description="Its mode, if not the request's.")
 
     def to_segment(self, mode: ParseMode | None, long_sentences: LongSentences) -> SegmentText:
-        """The segment as the pipeline takes it.
-
-        Raises:
-            SpecError: Not exactly one of text and tokens came.
-        """
+        """The segment as the pipeline takes it."""
         if (self.text is None) == (self.tokens is None):
             came = "none" if self.text is None else "both"
             raise SpecError(f"a segment needs one of text and tokens; {came} came")
@@ -177,12 +169,7 @@ class FeaturesRequest(AssemblyOptions):
     )
 
     def to_assembly(self, max_items: int) -> AssemblyRequest:
-        """The request as the pipeline takes it.
-
-        Raises:
-            SpecError: The request contradicts itself or has too many segments.
-            UnknownNameError: The policy or a matrix is not registered.
-        """
+        """The request as the pipeline takes it."""
         self._check(max_items)
         parsing = FeatureRequest(
             items=(),

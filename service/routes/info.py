@@ -1,4 +1,4 @@
-"""What the service is: ``/info``."""
+"""``/info``: version, defaults and limits of the service."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from service.middleware.response_cache import ORIGIN
+from service.middleware.body import ORIGIN
 from service.pipeline.response_cache import Origin
 from service.render import RENDERERS
 from service.render.etag import CACHE_CONTROL

@@ -27,7 +27,7 @@ from syntax.errors import ForbiddenError, SpecError, UnauthorizedError
 from syntax.strict_json import parse_json
 
 PREFIX: Final = "pb_"
-"""How every key begins, so that people and secret scanners recognise one."""
+"""Beginning of every key, so that people and secret scanners recognise one."""
 
 _RECHECK_SECONDS: Final = 1.0
 _ID_LENGTH: Final = 8
@@ -47,9 +47,6 @@ class ApiKey:
         disabled: Refused, but not forgotten.
         role: What it may do; a key of a file that does not say may do everything.
         rate, ends: ``rate_limit`` and ``expires``, ready to be used.
-
-    Raises:
-        SpecError: A field is not what it should be.
     """
 
     name: str
@@ -64,7 +61,7 @@ class ApiKey:
 
     def __post_init__(self) -> None:
         if not self.name or not self.name.isprintable():
-            raise SpecError(f"{self.name!r} is no name for a key; use letters and digits")
+            raise SpecError(f"{self.name!r} is not a name for a key; use letters and digits")
         if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
             raise SpecError(f"the sha256 of key {self.name!r} is not 64 hexadecimal digits")
         if self.role not in ROLES:
@@ -93,11 +90,7 @@ class ApiKey:
             raise UnauthorizedError(f"key {self.id} of {self.name!r} has expired; use a new one")
 
     def check_role(self, needed: Role) -> None:
-        """Refuse what the key may not do.
-
-        Raises:
-            ForbiddenError: It takes another role.
-        """
+        """Refuse what the key may not do."""
         if not may(self.role, needed):
             raise ForbiddenError(
                 f"key {self.id} of {self.name!r} has the role {self.role!r}, and this takes "
@@ -124,11 +117,7 @@ class ApiKey:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
-        """An entry of the file.
-
-        Raises:
-            SpecError: It is not one.
-        """
+        """An entry of the file."""
         try:
             days = {
                 name: date.fromisoformat(entry[name])
@@ -139,7 +128,7 @@ class ApiKey:
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             if isinstance(error, SpecError):
                 raise
-            raise SpecError(f"an entry is no API key: {error}") from None
+            raise SpecError(f"an entry is not an API key: {error}") from None
 
 
 class KeyFile:
@@ -149,11 +138,7 @@ class KeyFile:
         self.path = path
 
     def read(self) -> list[ApiKey]:
-        """The keys of the file.
-
-        Raises:
-            SpecError: It is not there, or not a file of keys.
-        """
+        """The keys of the file."""
         try:
             content = parse_json(self.path.read_bytes())
             entries = content["keys"]
@@ -163,7 +148,7 @@ class KeyFile:
                 "`parsebank keys add NAME` makes one"
             ) from None
         except (ValueError, TypeError, KeyError):
-            raise SpecError(f'{self.path} is no keys file; expected {{"keys": [...]}}') from None
+            raise SpecError(f'{self.path} is not a keys file; expected {{"keys": [...]}}') from None
         return [ApiKey.from_json(entry) for entry in entries]
 
     def write(self, keys: Iterable[ApiKey]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from limits import RateLimitItem
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import error_answer
 from service.logs import note
-from service.security.keys import ApiKey, KeyStore
-from service.security.rates import RateLimits, RateLimitStatus, parse_rate
+from service.security.keys import KeyStore
+from service.security.rates import RateLimits, parse_rate
 from service.security.rules import path_of, rule_of
 from service.settings import Settings, is_loopback
 from syntax.errors import AccessError, UnauthorizedError
@@ -31,6 +31,8 @@ OPEN_FOLDER: Final = "/page/"
 ROLE_IN_SCOPE: Final = "parsebank.role"
 """Where the scope of an admitted request has the role of its key; absent where no key is needed."""
 
+Headers = list[tuple[bytes, bytes]]
+
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
@@ -46,27 +48,30 @@ class Authenticator:
         self._rate = parse_rate(settings.rate_limit) if settings.rate_limit is not None else None
         self._limits = RateLimits()
 
-    def admit(self, scope: Scope) -> RateLimitStatus | None:
-        """Admit a request; returns the status of its rate limit, if there is one.
+    def check(self, scope: Scope) -> Headers:
+        """Check key, rate and role of a request, in this order.
 
-        Raises:
-            UnauthorizedError: The request has no valid key.
-            RateLimitError: The request exceeds the rate limit.
-            ForbiddenError: The key lacks the role that the route needs.
+        Returns:
+            The headers that tell the caller about its rate limit.
         """
+        if is_open(path_of(scope)):
+            return []
         key = self._keys.find(_secret(scope)) if self._keys is not None else None
         if key is not None:
             note(key=key.name)
-        rate = self._rate_of(key)
-        who = _address(scope) if key is None else key.name
-        status = None if rate is None else self._limits.hit(rate, who)
+        rate = self._rate if key is None or key.rate is None else key.rate
+        client = scope.get("client")
+        address = client[0] if client else "local"
+        status = None
+        if rate is not None:
+            status = self._limits.hit(rate, address if key is None else key.name)
         if key is not None:
             key.check_role(rule_of(scope["method"], path_of(scope)).role)
             scope[ROLE_IN_SCOPE] = key.role
-        return status
+        return [] if status is None else status.headers()
 
     def trusts(self, scope: Scope) -> bool:
-        """Whether a request to an open path may see how the service is configured.
+        """True if a request to an open path may see how the service is configured.
 
         With keys, the request must carry a valid one. Without, it must come from this machine and
         not through a proxy.
@@ -81,37 +86,41 @@ class Authenticator:
         client = scope.get("client")
         return not forwarded and (client is None or is_loopback(client[0]))
 
-    def _rate_of(self, key: ApiKey | None) -> RateLimitItem | None:
-        return self._rate if key is None or key.rate is None else key.rate
 
-
-class AuthMiddleware:
-    """ASGI middleware that admits requests, or answers 401, 403 or 429.
+class CheckMiddleware:
+    """ASGI middleware that checks requests before anything else of them is read.
 
     Args:
         app: The app behind it.
-        authenticator: Checks the requests.
+        check: Looks at a request; gives headers to add to its response. The error that it raises
+            is the answer.
     """
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, check: Callable[[Scope], Headers]) -> None:
         self._app = app
-        self._authenticator = authenticator
+        self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to the app, or refuse it."""
-        if scope["type"] != "http" or is_open(path_of(scope)):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         try:
-            status = self._authenticator.admit(scope)
+            headers = self._check(scope)
         except AccessError as error:
             await error_answer(error)(scope, receive, send)
             return
-        await self._app(scope, receive, _announced(send, status) if status else send)
+
+        async def announced(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *headers]
+            await send(message)
+
+        await self._app(scope, receive, announced if headers else send)
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no key.
+    """True for a path that needs no key.
 
     >>> is_open("/page/main.js"), is_open("/parse")
     (True, False)
@@ -120,11 +129,7 @@ def is_open(path: str) -> bool:
 
 
 def _secret(scope: Scope) -> str:
-    """The key in a request.
-
-    Raises:
-        UnauthorizedError: The request has no key.
-    """
+    """The key in a request."""
     for name, value in scope["headers"]:
         if name == b"x-api-key":
             return str(value.decode("latin-1"))
@@ -134,17 +139,3 @@ def _secret(scope: Scope) -> str:
         "this service needs an API key and none came; send `Authorization: Bearer KEY` or "
         "`X-API-Key: KEY`"
     )
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return client[0] if client else "local"
-
-
-def _announced(send: Send, status: RateLimitStatus) -> Send:
-    async def announced(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *status.headers()]
-        await send(message)
-
-    return announced

@@ -13,13 +13,11 @@ names that are not configured are refused. Addresses cannot be rebound.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
-from service.errors import error_answer
 from service.security.rules import path_of, rule_of
 from service.settings import Settings
 from syntax.errors import ForbiddenError
@@ -28,35 +26,35 @@ _OWN_SITE: Final = frozenset({"same-origin", "none"})
 """``none``: the user typed the address, or followed a bookmark."""
 
 
-class OriginCheck:
-    """ASGI middleware that answers 403 to names it does not go by, and to writing by other pages.
+_HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
-    Programs that are not browsers send no origin, and are not held up.
+
+class OriginCheck:
+    """Refuses names that the service does not go by, and writing by pages of other origins.
+
+    Programs that are not browsers send no origin, and are not held up. A service with keys is
+    known by any name unless some are listed: a page has no key to send. Starlette's
+    ``TrustedHostMiddleware`` cannot stand in: it takes only listed addresses, and refuses with 400.
 
     Args:
-        app: The app behind it.
         settings: Names of the service, and origins that may use it.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
-        self._is_ours = lru_cache(maxsize=1024)(_Names(settings).include)
+    def __init__(self, settings: Settings) -> None:
+        listed = settings.allowed_hosts or (["*"] if settings.keys_file is not None else [])
+        self._names = frozenset(map(_name, ["localhost", settings.host, *listed]))
+        self._ends = tuple(name[1:] for name in self._names if name.startswith("*."))
+        self._is_ours = lru_cache(maxsize=1024)(self._has_name)
         self._origins = frozenset(settings.cors_origins)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
-            try:
-                self._check(scope)
-            except ForbiddenError as error:
-                await error_answer(error)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def _check(self, scope: Scope) -> None:
+    def check(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """Refuse a request with a `ForbiddenError`; no response gets headers for this."""
         sent = {name: value for name, value in scope["headers"] if name in _HEADERS}
         host = sent.get(b"host", b"").decode("latin-1")
-        if host and not self._is_ours(host) and _name(host) != _bound(scope):
+        # What the connection came to: an address, or the name of an app in this process.
+        server = scope.get("server")
+        bound = None if server is None else _name(server[0] or "")
+        if host and not self._is_ours(host) and _name(host) != bound:
             raise ForbiddenError(
                 f"the request is for the host {host!r}, by which this service is not known; use "
                 "its address, or add the name to allowed_hosts (PARSEBANK_ALLOWED_HOSTS="
@@ -69,6 +67,18 @@ class OriginCheck:
                 sent.get(b"origin", b"").decode("latin-1"),
                 sent.get(b"sec-fetch-site", b"").decode("latin-1"),
             )
+        return []
+
+    def _has_name(self, host: str) -> bool:
+        """True if a ``Host`` header, with a port or without one, names the service."""
+        name = _name(host)
+        if "*" in self._names or name in self._names or name.endswith(self._ends):
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
 
     def _check_origin(self, host: str, origin: str, site: str) -> None:
         """Refuse a page of another origin.
@@ -91,27 +101,6 @@ class OriginCheck:
             )
 
 
-_HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
-
-
-class _Names:
-    """The hosts by which a service may be called.
-
-    With keys it is known by any name unless some are listed: a page has no key to send.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        listed = settings.allowed_hosts or (["*"] if settings.keys_file is not None else [])
-        self._names = frozenset(map(_name, ["localhost", settings.host, *listed]))
-        self._ends = tuple(name[1:] for name in self._names if name.startswith("*."))
-        self._any = "*" in self._names
-
-    def include(self, host: str) -> bool:
-        """Whether a ``Host`` header, with a port or without one, has one of them."""
-        name = _name(host)
-        return self._any or name in self._names or name.endswith(self._ends) or _is_address(name)
-
-
 def _name(host: str) -> str:
     """A host without its port.
 
@@ -122,17 +111,3 @@ def _name(host: str) -> str:
         return host[1:].partition("]")[0].lower()
     name = host if host.count(":") > 1 else host.partition(":")[0]
     return name.lower().rstrip(".")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _bound(scope: Scope) -> str | None:
-    """What the connection came to: an address, or what an app in this process is called by."""
-    server: Iterable[str] | None = scope.get("server")
-    return None if server is None else _name(next(iter(server)) or "")

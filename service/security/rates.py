@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from limits import RateLimitItem, parse_many
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 
 from syntax.errors import RateLimitError, SpecError
 
@@ -28,16 +26,13 @@ def parse_rate(text: str) -> RateLimitItem:
     600 per 1 minute
     >>> parse_rate("10 per 2 seconds")
     10 per 2 second
-
-    Raises:
-        SpecError: The text is not one rate.
     """
     try:
         rates = [rate for rate in parse_many(text) if rate.amount >= 1 and rate.multiples >= 1]
     except ValueError:
         rates = []
     if len(rates) != 1:
-        raise SpecError(f"{text!r} is no rate limit; write one like 600/minute or 5/second")
+        raise SpecError(f"{text!r} is not a rate limit; write one like 600/minute or 5/second")
     return rates[0]
 
 
@@ -62,24 +57,36 @@ class RateLimitStatus:
 
 
 class RateLimits:
-    """The windows of all callers; belongs to one event loop."""
+    """The windows of all callers; belongs to one event loop.
+
+    The storage of `limits` starts a thread for each request, moves all entries of a window for
+    each new one, and never drops an address; here a request takes constant time.
+    """
 
     def __init__(self) -> None:
-        self._windows = MovingWindowRateLimiter(_Windows())
+        self._windows: dict[str, tuple[int, deque[float]]] = {}
+        self._next_sweep = time.time() + _SWEEP_SECONDS
+
+    def __len__(self) -> int:
+        return len(self._windows)
 
     def hit(self, rate: RateLimitItem, who: str) -> RateLimitStatus:
-        """Count a request.
-
-        Args:
-            rate: The limit.
-            who: Name of a key, or an address.
+        """Count a request of a caller, who has the name of a key or an address.
 
         Raises:
             RateLimitError: The window is full.
         """
-        admitted = self._windows.hit(rate, who)
-        window = self._windows.get_window_stats(rate, who)
-        seconds = max(math.ceil(window.reset_time - time.time()), 1)
+        now = time.time()
+        if now >= self._next_sweep:
+            self._sweep(now)
+        length = rate.get_expiry()
+        _, times = self._windows.setdefault(rate.key_for(who), (length, deque()))
+        while times and times[0] <= now - length:
+            times.popleft()
+        admitted = len(times) < rate.amount
+        if admitted:
+            times.append(now)
+        seconds = max(math.ceil(times[0] + length - now), 1)
         if not admitted:
             raise RateLimitError(
                 f"more than {rate} came; try again in {seconds} s, send several texts in one "
@@ -87,51 +94,11 @@ class RateLimits:
                 retry_after=seconds,
                 limit=rate.amount,
             )
-        return RateLimitStatus(rate.amount, window.remaining, seconds)
+        return RateLimitStatus(rate.amount, rate.amount - len(times), seconds)
 
-
-class _Windows(MemoryStorage):
-    """The library's store of moving windows, with operations in constant time.
-
-    The library's own store starts a thread for each request, moves all entries of a window for
-    each new one, and never drops an address.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.timer.cancel()
-        self._times: dict[str, deque[float]] = {}
-        self._lengths: dict[str, int] = {}
-        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
-
-    def __len__(self) -> int:
-        return len(self._times)
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Add ``amount`` requests unless the window is full."""
-        if time.monotonic() >= self._next_sweep:
-            self._sweep()
-        self._lengths[key] = expiry
-        times = self._current(key)
-        if len(times) + amount > limit:
-            return False
-        times.extend([time.time()] * amount)
-        return True
-
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002
-        """Time of the oldest request in the window, and the number of requests."""
-        times = self._current(key)
-        return (times[0], len(times)) if times else (time.time(), 0)
-
-    def _current(self, key: str) -> deque[float]:
-        times = self._times.setdefault(key, deque())
-        over = time.time() - self._lengths.get(key, 0)
-        while times and times[0] <= over:
-            times.popleft()
-        return times
-
-    def _sweep(self) -> None:
+    def _sweep(self, now: float) -> None:
         """Drop callers without a request in the length of a window."""
-        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
-        for key in [key for key in self._times if not self._current(key)]:
-            del self._times[key], self._lengths[key]
+        self._next_sweep = now + _SWEEP_SECONDS
+        for key, (length, times) in list(self._windows.items()):
+            if times[-1] <= now - length:
+                del self._windows[key]

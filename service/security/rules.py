@@ -1,4 +1,4 @@
-"""What each route asks for: a role of the caller's key, and a type of body.
+"""Requirements of each route: a role of the caller's key, and a type of body.
 
 A route without a line is for reading if its method is; all else takes the role that may do
 everything, so that a route which somebody forgets here is closed rather than open.
@@ -31,7 +31,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a route asks for.
+    """Requirements of a route.
 
     Attributes:
         role: The least role that may use it.
@@ -44,7 +44,7 @@ class Rule:
 
     @property
     def writes(self) -> bool:
-        """Whether the route does more than read."""
+        """True if the route does more than read."""
         return self.role != "read"
 
 
@@ -111,7 +111,7 @@ def path_of(scope: Scope) -> str:
 
 
 def may(role: Role, needed: Role) -> bool:
-    """Whether a role includes another.
+    """True if a role includes another.
 
     >>> may("parse", "read"), may("parse", "admin")
     (True, False)

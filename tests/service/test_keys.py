@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import parse
 from typer.testing import CliRunner
 
 from clients.cli import build_app
@@ -239,26 +238,13 @@ def test_a_window_moves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rate_limits_forget_idle_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, rate = RateLimits(), parse_rate("2/second")
-    windows = limits._windows.storage
     for number in range(1000):
         limits.hit(rate, f"10.0.0.{number}")
-    assert len(windows) == 1000
-    later = time.time() + 5
+    assert len(limits) == 1000
+    later = time.time() + 100
     monkeypatch.setattr(time, "time", lambda: later)
-    windows._next_sweep = 0.0
     limits.hit(rate, "10.1.1.1")
-    assert len(windows) == 1
-
-
-def test_rate_limits_start_no_thread() -> None:
-    import threading
-
-    limits = RateLimits()
-    limits._windows.storage.timer.join()
-    before = threading.active_count()
-    for number in range(200):
-        limits.hit(parse("5/second"), str(number))
-    assert threading.active_count() == before
+    assert len(limits) == 1
 
 
 # The commands
@@ -296,7 +282,9 @@ def test_commands_say_what_is_wrong(file: KeyFile, monkeypatch: pytest.MonkeyPat
     assert "--keys-file" in run("list").output
     path = str(file.path)
     assert "is over" in run("add", "ada", "--expires", "2001-01-01", "--keys-file", path).output
-    assert "no rate limit" in run("add", "ada", "--rate-limit", "often", "--keys-file", path).output
+    assert (
+        "not a rate limit" in run("add", "ada", "--rate-limit", "often", "--keys-file", path).output
+    )
     assert not file.path.exists()
     run("add", "ada", "--keys-file", path)
     unknown = run("revoke", "eve", "--keys-file", path)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from service.middleware import limits
+from service.middleware import body
 
 Serve = Callable[..., Any]
 
@@ -62,7 +62,7 @@ EXAMPLE = b'{"example": {"example_id": "1", "segments": [{"text": "It rained."}]
 async def test_body_that_pauses_too_long_is_408(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(body, "PAUSE_SECONDS", 0.05)
     async with serve() as client:
         status, answer = await call(client.app, [piece(b'{"text": ')])
         assert status == 408
@@ -73,7 +73,7 @@ async def test_body_that_pauses_too_long_is_408(
 async def test_upload_that_pauses_too_long_leaves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
 ) -> None:
-    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(body, "PAUSE_SECONDS", 0.5)
     async with serve(job_workers=0) as client:
         pieces = [piece(line) for line in sent]
         headers = {"content_type": "application/x-ndjson"}
@@ -99,8 +99,7 @@ async def test_concurrent_bodies_share_a_limit(serve: Serve) -> None:
     async with serve(max_body_bytes=1024) as client:
         held = b'{"text": "' + b"x" * 990
         slow = [
-            asyncio.create_task(call(client.app, [piece(held)]))
-            for _ in range(limits.BODIES_AT_ONCE)
+            asyncio.create_task(call(client.app, [piece(held)])) for _ in range(body.BODIES_AT_ONCE)
         ]
         await asyncio.sleep(0.05)
         status, answer = await call(client.app, [piece(held)])
@@ -113,12 +112,12 @@ async def test_concurrent_bodies_share_a_limit(serve: Serve) -> None:
 
 
 async def test_large_bodies_are_refused_before_they_are_read(serve: Serve) -> None:
-    size = limits.SMALL_BODY_BYTES * 2
+    size = body.SMALL_BODY_BYTES * 2
     async with serve(max_body_bytes=size) as client:
         length = str(size)
         held = [
             asyncio.create_task(call(client.app, [], content_length=length))
-            for _ in range(limits.BODIES_AT_ONCE)
+            for _ in range(body.BODIES_AT_ONCE)
         ]
         await asyncio.sleep(0.05)
         status, answer = await call(client.app, [], content_length=length)

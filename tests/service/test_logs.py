@@ -19,7 +19,7 @@ import pytest
 import structlog
 from starlette.requests import Request
 
-from service.logs import configure_logging, describe, note, own_process, request_facts
+from service.logs import configure_logging, configure_process_logging, describe, note, request_facts
 from service.processes import python_environment
 from service.security.keys import KeyFile
 from syntax.errors import EmptyTextError, StoreBusyError
@@ -224,7 +224,7 @@ def test_messages_are_kept_where_they_hold_no_text() -> None:
 
 
 def test_libraries_log_in_our_form(capsys: pytest.CaptureFixture[str]) -> None:
-    own_process("info", "json")
+    configure_process_logging("info", "json")
     try:
         raise ValueError(SECRET)
     except ValueError:
@@ -241,8 +241,8 @@ def test_libraries_log_in_our_form(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_crash_in_a_process_of_ours_shows_no_text() -> None:
     script = (
-        "from service.logs import own_process\n"
-        "own_process('info', 'json')\n"
+        "from service.logs import configure_process_logging\n"
+        "configure_process_logging('info', 'json')\n"
         f"raise ValueError('{SECRET}'.upper())\n"
     )
     done = subprocess.run(
@@ -259,7 +259,7 @@ def test_a_crash_in_a_process_of_ours_shows_no_text() -> None:
 
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_no_line_shows_the_password_of_a_url(form: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    own_process("info", form)
+    configure_process_logging("info", form)
     url = "http://ada:s3cret@store:9000/bucket"
     logging.getLogger("some.library").warning("cannot reach %s", url)
     structlog.get_logger().error(f"no {url}", url=url, exc_info=StoreBusyError(f"no {url}"))
@@ -292,9 +292,9 @@ def test_an_address_that_cannot_be_used_is_shown_without_its_password() -> None:
 def test_what_libraries_write_by_themselves_is_json_too(end: str) -> None:
     script = f"""
 import os, subprocess, sys, structlog
-from service.logs import own_process
+from service.logs import configure_process_logging
 from service.relay import relay_standard_error
-own_process("info", "json")
+configure_process_logging("info", "json")
 relay_standard_error()
 os.write(2, b"\\nthread 'tokio' panicked at src/local.rs:1\\nnote: {{1\\n")
 os.write(2, b"cannot reach http://ada:s3cret@store:9000\\n")

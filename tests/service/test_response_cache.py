@@ -314,7 +314,7 @@ async def pair(
     """A service that keeps answers, and one that does not."""
     stores = [str(tmp_path_factory.mktemp("store")) for _ in range(2)]
     apps = [
-        create_app(Settings(store=store, ready_answers_mb=room, **QUICK))
+        create_app(Settings(store=store, response_cache_mb=room, **QUICK))
         for store, room in zip(stores, (1, 0), strict=True)
     ]
     async with (
@@ -357,7 +357,7 @@ def answer_of(size: int) -> CachedResponse:
 async def test_memory_is_bounded_and_the_last_used_stay(
     app: FastAPI, puts: list[tuple[int, int]]
 ) -> None:
-    chosen = Settings(store="unused", ready_answers_mb=1)
+    chosen = Settings(store="unused", response_cache_mb=1)
     store = app.state.services.store
     ready = ResponseCache(chosen, store, ParserResolver(chosen), TokenizerResolver(chosen))
     kept: dict[bytes, int] = {}

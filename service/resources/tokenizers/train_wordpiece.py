@@ -35,9 +35,6 @@ def sentence_texts(treebank: Path) -> Iterator[str]:
     """Yield the ``# text`` of every training sentence of *treebank*, in file order.
 
     Only the train split is read: a vocabulary that has seen dev or test flatters itself.
-
-    Raises:
-        FileNotFoundError: the folder has no ``*-ud-train.conllu``.
     """
     paths = sorted(treebank.glob("*-ud-train.conllu"))
     if not paths:

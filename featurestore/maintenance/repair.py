@@ -23,7 +23,7 @@ from featurestore.maintenance.log_repair import (
     table_locations,
     unlisted_files,
 )
-from featurestore.maintenance.validate_groups import parses_are_sound
+from featurestore.maintenance.rules import check_parses
 from featurestore.store import FeatureStore
 from featurestore.tables.data_files import write_files
 from featurestore.tables.delta import Table
@@ -35,7 +35,7 @@ from featurestore.tables.log import CHECKPOINT, LOG
 from featurestore.tables.parses import ROW_GROUP
 from featurestore.tables.schema import DROPS, FINGERPRINTS, PARSE_COLUMNS, PARSES, PINS
 from featurestore.tables.snapshot import DataFile
-from syntax.errors import ParsebankError, StoreError, UnknownDatasetError
+from syntax.errors import StoreError, UnknownDatasetError
 
 _KEPT: Final = {"parses": PARSES, "drops": DROPS, "fingerprints": FINGERPRINTS, "pins": PINS}
 """Tables of whose damaged files what is whole is kept. Examples and states come back whole, from
@@ -263,19 +263,19 @@ def _whole_rows(file: pq.ParquetFile, group: int, layout: TableLayout) -> pa.Tab
     rows = _read(file, group, layout.schema.names)
     if layout is not PARSES:
         return None if rows is None else rows.cast(layout.schema)
-    if rows is not None:
-        return rows.cast(layout.schema) if parses_are_sound(rows, deep=False) else None
     try:
-        if (packed := _read(file, group, ["key", "record"])) is not None:
-            records = unpack_parses(packed["key"].to_pylist(), packed["record"])
+        if rows is not None:
+            rows = rows.cast(layout.schema)
+        elif (packed := _read(file, group, ["key", "record"])) is not None:
+            rows = encode_parses(unpack_parses(packed["key"].to_pylist(), packed["record"]))
         elif (columns := _read(file, group, PARSE_COLUMNS)) is not None:
-            records = decode_parses(columns)
+            rows = encode_parses(decode_parses(columns))
         else:
             return None
-        rows = encode_parses(records)
-    except (ParsebankError, ValueError, TypeError, OverflowError):
+        check_parses(rows)
+    except Exception:  # damaged bytes may fail anywhere
         return None
-    return rows if parses_are_sound(rows, deep=False) else None
+    return rows
 
 
 def _names(file: pq.ParquetFile, group: int) -> list[str]:

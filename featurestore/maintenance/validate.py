@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.log_repair import log_faults, table_locations, unlisted_files
-from featurestore.maintenance.validate_deep import (
-    check_key,
-    forget_searches,
+from featurestore.maintenance.rules import (
+    Rule,
+    TextKeys,
+    check_descriptions,
+    check_examples,
+    check_features,
+    check_keys,
+    check_parses,
+    check_tokens,
     label_columns,
-    message_of,
-    repeated_places,
-    repeated_rows,
-    row_name,
-    unknown_fingerprints,
-    wrong_examples,
-    wrong_labels,
+    unsound_rows,
 )
-from featurestore.maintenance.validate_groups import (
-    examples_are_sound,
-    features_are_sound,
-    labels_are_sound,
-    parses_are_sound,
-)
-from featurestore.records import key_bytes
+from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
-from featurestore.tables.encode.blobs import matrix_blobs
-from featurestore.tables.encode.columns import binary_numbers, list_parts
-from featurestore.tables.encode.parses import decode_parses, unpack_parses
 from featurestore.tables.files import FileReader, UnreadableFileError
-from featurestore.tables.fingerprints import read_content
 from featurestore.tables.log import LOG
 from featurestore.tables.schema import DROPS, FINGERPRINTS, MATRIX_BLOBS, PARSES, PINS, VECTORS
 from featurestore.tables.states import STATES, states_tables
-from syntax.errors import InputError, SpecError, StoreError
-from syntax.trees.tree import DependencyTree
+from syntax.errors import StoreError
 
-_NAMES: Final = ("example_id", "example_key", "seq")
-_EXAMPLE: Final = (*_NAMES, "parser", "texts", "parse_keys", "segment_lengths")
+_EXAMPLE: Final = (
+    *("example_id", "example_key", "seq", "parser", "texts", "parse_keys", "segment_lengths"),
+    *VECTORS,
+    *MATRIX_BLOBS,
+)
 
 _LISTED: Final = 100
 """Problems that a report lists; all are counted."""
@@ -103,7 +94,7 @@ class Validation:
 
 
 def validate_store(
-    store: FeatureStore, deep: bool = False, watch: Callable[[int], None] | None = None
+    store: FeatureStore, deep: bool = False, watch: Callable[[int], None] = lambda _: None
 ) -> Validation:
     """Read every row of every table and check it; names torn, changed and missing files.
 
@@ -117,33 +108,62 @@ def validate_store(
     Raises:
         StoreError: A log cannot be read now.
     """
-    report, progress = Validation(), watch or (lambda _: None)
-    forget_searches()
+    report = Validation()
     if not _logs_are_readable(store, report):
         return report
-    for rows in _row_groups("parses", store.parses.table, PARSES.schema.names, report):
-        _check_parses(rows, report, deep)
-        progress(rows.num_rows)
+    rule: Rule = partial(check_parses, keys=TextKeys() if deep else None)
+    columns = PARSES.schema.names
+    for rows in _walk(report, "parses", store.parses.table, columns, "key", rule):
+        report.parses += rows.num_rows
+        watch(rows.num_rows)
     compares = deep and _finds_parses(store, report)
     for card, table in store.features.tables():
-        columns = [*_EXAMPLE, *VECTORS, *MATRIX_BLOBS, *label_columns(card)]
-        for rows in _row_groups(f"datasets/{card.path}", table, columns, report):
-            _check_examples(card, rows, report)
-            for row, message in _deep_faults(store, card, rows, compares) if deep else ():
-                report.add(Problem(f"datasets/{card.path}", row, message))
-            progress(rows.num_rows)
-    described = store.fingerprints.table
-    for rows in _row_groups("fingerprints", described, FINGERPRINTS.schema.names, report):
-        for at in range(rows.num_rows):
-            row = rows.slice(at, 1)
-            with _reported(report, "fingerprints", row, "fingerprint"):
-                read_content(*(row[name][0].as_py() for name in ("fingerprint", "content")))
-    _check_states(store, report)
-    for _ in _row_groups("drops", store.drops.table, DROPS.schema.names, report):
-        pass  # every row that can be read is sound
+        rules: list[Rule] = [partial(check_examples, card)]
+        if compares:
+            rules.append(partial(check_features, store, card))
+        if deep:
+            rules.append(partial(check_tokens, card))
+        columns = [*_EXAMPLE, *label_columns(card)]
+        name = f"datasets/{card.path}"
+        for rows in _walk(report, name, table, columns, "example_id", *rules):
+            report.examples += rows.num_rows
+            with_matrices = rows.num_rows - rows["distance"].null_count
+            report.matrices += with_matrices * len(card.fields)
+            watch(rows.num_rows)
+    described = ("fingerprints", store.fingerprints.table, FINGERPRINTS.schema.names, "fingerprint")
+    _check(report, *described, check_descriptions)
+    for name, table in states_tables(store.root):
+        key_rule = partial(check_keys, column="example_key")
+        _check(report, name, table, STATES.schema.names, "example_key", key_rule)
+    # Every row that can be read is sound; what is pinned follows from all rows together.
+    _check(report, "drops", store.drops.table, DROPS.schema.names, "example_key")
+    _check(report, "pins", store.pins.table, PINS.schema.names, "name")
     _check_pins(store, report)
     _look_up(store, report, deep)
     return report
+
+
+def _walk(
+    report: Validation, name: str, table: Table, columns: list[str], key: str, *rules: Rule
+) -> Iterator[pa.Table]:
+    """The rows of a table's whole files, checked; other files are problems themselves."""
+    reader = FileReader(table.location, keep_open=1, schema=table.layout.schema)
+    for file in table.snapshot().files:
+        if (fault := reader.fault(file)) is not None:
+            report.unreadable += 1
+            report.add(Problem(name, file.path, str(fault)))
+            continue
+        for group in range(len(reader.row_group_starts(file.path)) - 1):
+            rows = reader.row_group(file.path, group, columns)
+            for rule in rules:
+                for row, message in unsound_rows(rows, key, rule):
+                    report.add(Problem(name, row, message))
+            yield rows
+
+
+def _check(report: Validation, *walk: Any) -> None:
+    for _ in _walk(report, *walk):
+        pass
 
 
 def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
@@ -175,8 +195,8 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
     """Checks over whole tables; a failed query is itself a problem."""
     try:
         report.changed = changed_examples(store)
-        report.repeated, report.same_place = repeated_rows(store), repeated_places(store)
-        for name, fingerprint in unknown_fingerprints(store) if deep else ():
+        report.repeated, report.same_place = repeated_rows(store), _repeated_places(store)
+        for name, fingerprint in _unknown_fingerprints(store) if deep else ():
             message = "nobody described what this fingerprint stands for"
             report.add(Problem(name, fingerprint, message))
     except StoreError as error:
@@ -184,63 +204,7 @@ def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
         report.add(Problem("store", "keys", message))
 
 
-def _row_groups(
-    name: str, table: Table, columns: list[str], report: Validation
-) -> Iterator[pa.Table]:
-    """The rows of a table's whole files; the others are reported as problems."""
-    reader = FileReader(table.location, keep_open=1, schema=table.layout.schema)
-    for file in table.snapshot().files:
-        if (fault := reader.fault(file)) is not None:
-            report.unreadable += 1
-            report.add(Problem(name, file.path, str(fault)))
-            continue
-        for group in range(len(reader.row_group_starts(file.path)) - 1):
-            yield reader.row_group(file.path, group, columns)
-
-
-def _check_parses(rows: pa.Table, report: Validation, deep: bool) -> None:
-    report.parses += rows.num_rows
-    if parses_are_sound(rows, deep):
-        return
-    for index in range(rows.num_rows):
-        row = rows.slice(index, 1)
-        with _reported(report, "parses", row, "key"):
-            check_parse(row, deep)
-
-
-def check_parse(row: pa.Table, deep: bool) -> None:
-    """Check one parse.
-
-    Raises:
-        InputError, StoreError: Something is wrong with it.
-    """
-    (record,) = decode_parses(row)
-    key_bytes([str(record.key)])
-    parse = record.parse
-    for start, end in parse.word_ranges():
-        DependencyTree(parse.head[start:end], [name or "_" for name in parse.deprel[start:end]])
-    ends = [*parse.word_end, *parse.token_end, *parse.sentence_end]
-    if max(ends, default=0) > len(parse.text):
-        raise InputError("a character offset lies outside the text")
-    if unpack_parses([record.key], row["record"]) != [record]:
-        raise StoreError("the packed record differs from the columns")
-    if deep:
-        check_key(record)
-
-
-def _check_states(store: FeatureStore, report: Validation) -> None:
-    for name, table in states_tables(store.root):
-        for rows in _row_groups(name, table, STATES.schema.names, report):
-            for key in rows["example_key"].to_pylist():
-                try:
-                    key_bytes([str(key)])
-                except SpecError as error:
-                    report.add(Problem(name, str(key), str(error)))
-
-
 def _check_pins(store: FeatureStore, report: Validation) -> None:
-    for _ in _row_groups("pins", store.pins.table, PINS.schema.names, report):
-        pass  # what is pinned follows from all rows together
     with suppress(UnreadableFileError):  # it is a problem already
         for pin in store.pins.all().values():
             try:
@@ -251,71 +215,38 @@ def _check_pins(store: FeatureStore, report: Validation) -> None:
                 report.add(Problem("pins", pin.name, fault))
 
 
-@contextmanager
-def _reported(report: Validation, table: str, row: pa.Table, column: str) -> Iterator[None]:
-    """Count what is raised as a problem of a row: damaged bytes may fail anywhere."""
-    try:
-        yield
-    except Exception as error:
-        report.add(Problem(table, row_name(row, column), message_of(error)))
-
-
-def _check_examples(card: DatasetCard, rows: pa.Table, report: Validation) -> None:
-    report.examples += rows.num_rows
-    if examples_are_sound(card, rows):
-        with_matrices = rows.num_rows - rows["distance"].null_count
-        report.matrices += with_matrices * len(card.fields)
-        return
-    for index in range(rows.num_rows):
-        row = rows.slice(index, 1)
-        with _reported(report, f"datasets/{card.path}", row, "example_id"):
-            report.matrices += check_example(card, row)
-
-
-def _deep_faults(
-    store: FeatureStore, card: DatasetCard, rows: pa.Table, compares: bool
-) -> Iterator[tuple[str, str]]:
-    """Examples that do not fit their parses, tokens or labels: id, what is wrong."""
-    if compares and not features_are_sound(store, card, rows):
-        yield from wrong_examples(store, rows)
-    if not labels_are_sound(card, rows):
-        yield from wrong_labels(card, rows)
-
-
-def check_example(card: DatasetCard, row: pa.Table) -> int:
-    """Check one example; the number of segments whose matrices were compared.
-
-    Raises:
-        InputError, StoreError: Something is wrong with it.
+def _unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
+    """Fingerprints of parsers and tokenizers without a description: table, fingerprint."""
+    known = {kind: store.fingerprints.all(kind) for kind in ("parser", "tokenizer")}
+    query = """
+        select 'parses' as "table", parser from parses
+        union select 'examples', parser from examples order by "table" desc, parser
     """
-    _check_names(*(row[name][0].as_py() for name in _NAMES))
-    _, values = list_parts(row["segment_lengths"])
-    lengths = values.to_numpy()
-    if len(lengths) != len(card.fields):
-        raise StoreError(f"{len(lengths)} segments are stored for the fields {card.fields}")
-    vectors = {name: binary_numbers(row[name], dtype) for name, dtype in VECTORS.items()}
-    pieces = int(lengths.sum())
-    for name, vector in vectors.items():
-        expected = 2 * pieces if name == "offsets" else pieces
-        if len(vector) != expected:
-            raise StoreError(f"{name} holds {len(vector)} numbers; {expected} were expected")
-    ids, count = vectors["input_ids"], card.special_tokens.vocab_size
-    if len(wrong := ids[(ids < 0) | (ids >= count)]):
-        raise StoreError(f"input_ids holds {wrong[0]}; ids of the tokenizer are 0 to {count - 1}")
-    heads = np.split(vectors["head"], np.cumsum(lengths)[:-1])
-    stored = [row[name][0].as_py() for name in MATRIX_BLOBS]
-    if stored == [None] * len(MATRIX_BLOBS):
-        return 0
-    derived = [matrix_blobs(head) for head in heads]
-    for name, blobs, column in zip(MATRIX_BLOBS, stored, zip(*derived, strict=True), strict=True):
-        if blobs != list(column):
-            raise StoreError(f"the stored {name} differs from the one derived from head")
-    return len(heads)
+    with named_faults():
+        rows = store.sql(query).fetchall()
+    for table, parser in rows:
+        if parser not in known["parser"]:
+            yield table, parser
+    for card, _ in store.features.tables():
+        if card.tokenizer_fingerprint not in known["tokenizer"]:
+            yield f"datasets/{card.path}", card.tokenizer_fingerprint
 
 
-def _check_names(example_id: str | None, key: str | None, seq: int | None) -> None:
-    key_bytes([str(key)])
-    if not example_id:
-        raise StoreError(f"example_id is {example_id!r}; an example has a name that is not empty")
-    if seq is None or seq < 0:
-        raise StoreError(f"seq is {seq}; places in the order of a split are 0 or more")
+def repeated_rows(store: FeatureStore) -> int:
+    """Parses and examples that have several rows."""
+    return store.parses.repeats() + sum(
+        store.features.repeats(card) for card, _ in store.features.tables()
+    )
+
+
+@named_faults()
+def _repeated_places(store: FeatureStore) -> int:
+    """Places in the order of a split, language and parser that several names have."""
+    query = """
+        select count(*) from (
+            select dataset, tokenizer, split, lang, parser, seq from examples
+            group by all having count(distinct example_id) > 1
+        )
+    """
+    ((found,),) = store.sql(query).fetchall()
+    return int(found)

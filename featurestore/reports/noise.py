@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.dataset.dataset import FeatureDataset
-from featurestore.maintenance.validate_deep import possible_keys
+from featurestore.maintenance.rules import possible_keys
 from featurestore.records import DatasetHandle, ExampleRow, ParseRecord
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard

@@ -291,7 +291,7 @@ def damaged(store, handle, row, **columns) -> list[str]:
         ("mentions", [{"start_char": 5, "end_char": 3, "label": "city"}], "character 5 to 3"),
         ("answers", [{"start_char": 0, "end_char": 9999, "label": ""}], "character 0 to 9999"),
         ("token_counts", [1, 1], "token_offsets holds"),
-        ("token_counts", [1], "token_offsets holds"),
+        ("token_counts", [1], "token_counts holds 1 segments"),
     ],
 )
 def test_a_deep_validation_finds_labels_that_do_not_fit(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from featurestore import ParseRecord, open_store
-from featurestore.maintenance import validate_deep
+from featurestore.maintenance import rules
 from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.repair import repair_store
 from featurestore.maintenance.validate import validate_store
@@ -84,8 +84,8 @@ def test_limits_of_words_are_looked_for_a_few_times_only(store, parses, monkeypa
         tried.append(made_of)
         return parse_key(*made_of, **options)
 
-    monkeypatch.setattr(validate_deep, "parse_key", counted)
-    monkeypatch.setattr(validate_deep, "_MOST_WORDS", 2000)
+    monkeypatch.setattr(rules, "parse_key", counted)
+    monkeypatch.setattr(rules, "MOST_WORDS", 2000)
     store.describe(PARSER, "parser", {"name": "gold"})
     parse = parses[0]
     keys = [parse_key(PARSER, "en", "raw", parse.text, None, "split", n) for n in (300, 1337)]

@@ -17,7 +17,7 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.delete import delete_parses
-from featurestore.maintenance.validate_deep import repeated_rows
+from featurestore.maintenance.validate import repeated_rows
 from service.jobs.records import Counts, Shard
 from service.jobs.shard import run_shard
 

@@ -1,22 +1,26 @@
-"""Checks of whole row groups agree with those of each row, which are their slow twin."""
+"""Each rule finds a row with any other value, alone and among sound ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from featurestore.maintenance.validate import check_example, check_parse
-from featurestore.maintenance.validate_deep import label_columns, wrong_examples, wrong_labels
-from featurestore.maintenance.validate_groups import (
-    examples_are_sound,
-    features_are_sound,
-    labels_are_sound,
-    parses_are_sound,
+from featurestore.maintenance.rules import (
+    Rule,
+    TextKeys,
+    check_examples,
+    check_features,
+    check_parses,
+    check_tokens,
+    label_columns,
+    unsound_rows,
 )
+from featurestore.maintenance.validate import validate_store
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS, MATRIX_BLOBS, PARSES, TOKENS, VECTORS
@@ -102,71 +106,50 @@ def others(value: Any) -> list[Any]:
     return []
 
 
-def is_sound(check, *arguments) -> bool:
-    try:
-        check(*arguments)
-    except Exception:
-        return False
-    return True
-
-
-def each_of(rows: pa.Table) -> list[pa.Table]:
-    return [rows.slice(at, 1) for at in range(rows.num_rows)]
+def assert_finds_changes(rule: Rule, rows: pa.Table, column: str, name: str, kept=False) -> None:
+    """A rule takes rows together as it takes each, and finds the changed one."""
+    rule(rows)
+    seen = set()
+    for changed in altered(rows, column):
+        found = list(unsound_rows(changed, name, rule))
+        try:
+            rule(changed)
+        except Exception:
+            assert found
+        seen.add(len(found))
+    assert seen <= {0, 1}
+    assert kept or 1 in seen
 
 
 @pytest.mark.parametrize("column", PARSES.schema.names)
 @pytest.mark.parametrize("deep", [False, True])
-def test_parses_are_sound_if_each_is(keyed, column, deep) -> None:
-    rows = encode_parses(keyed[25:33])
-    assert parses_are_sound(rows, deep)
-    seen = set()
-    for changed in altered(rows, column):
-        each = all(is_sound(check_parse, row, deep) for row in each_of(changed))
-        found = parses_are_sound(changed, deep)
-        assert found == each
-        seen.add(found)
-    assert False in seen
+def test_a_changed_parse_is_found(keyed, column, deep) -> None:
+    rule = partial(check_parses, keys=TextKeys() if deep else None)
+    assert_finds_changes(rule, encode_parses(keyed[25:33]), column, "key")
 
 
 @pytest.mark.parametrize(
     "column",
     ["example_id", "example_key", "seq", "segment_lengths", *VECTORS, *MATRIX_BLOBS],
 )
-def test_examples_are_sound_if_each_is(marked, column) -> None:
+def test_a_changed_example_is_found(marked, column) -> None:
     card, rows = group_of(marked)
-    assert examples_are_sound(card, rows)
-    seen = set()
-    for changed in altered(rows, column):
-        each = all(is_sound(check_example, card, row) for row in each_of(changed))
-        assert examples_are_sound(card, changed) == each
-        seen.add(each)
-    assert False in seen
+    assert_finds_changes(partial(check_examples, card), rows, column, "example_id")
 
 
 @pytest.mark.parametrize(
     "column", ["parser", "texts", "parse_keys", "segment_lengths", *VECTORS, *MATRIX_BLOBS]
 )
-def test_features_are_sound_if_each_is(marked, column) -> None:
+def test_features_of_another_parse_are_found(marked, column) -> None:
     card, rows = group_of(marked)
-    assert features_are_sound(marked, card, rows)
-    for changed in altered(rows, column):
-        found = features_are_sound(marked, card, changed)
-        # Sizes are the other check's, which comes first.
-        assert found == (not [*wrong_examples(marked, changed)]) or not examples_are_sound(
-            card, changed
-        )
+    rule = partial(check_features, marked, card)
+    assert_finds_changes(rule, rows, column, "example_id", kept=column in MATRIX_BLOBS)
 
 
 @pytest.mark.parametrize("column", ["texts", *TOKENS, *(label.name for label in LABELS)])
-def test_labels_are_sound_if_each_is(marked, column) -> None:
+def test_labels_that_do_not_fit_are_found(marked, column) -> None:
     card, rows = group_of(marked)
-    assert labels_are_sound(card, rows)
-    seen = set()
-    for changed in altered(rows, column):
-        each = not [*wrong_labels(card, changed)]
-        assert labels_are_sound(card, changed) == each
-        seen.add(each)
-    assert False in seen
+    assert_finds_changes(partial(check_tokens, card), rows, column, "example_id")
 
 
 def test_rows_that_were_rewritten_are_sound(marked, keyed) -> None:
@@ -174,20 +157,13 @@ def test_rows_that_were_rewritten_are_sound(marked, keyed) -> None:
     marked.compact()
     card, _ = marked.features.find("marked")
     marked.features.delete(card, ["0" * 32, group_of(marked)[1]["example_key"][0].as_py()])
-    rows = group_of(marked)[1]
-    assert rows.num_rows == 11
-    assert examples_are_sound(card, rows)
-    assert features_are_sound(marked, card, rows)
-    assert labels_are_sound(card, rows)
-    reader = FileReader(marked.parses.table.location, schema=PARSES.schema)
-    for file in marked.parses.table.snapshot().files:
-        assert parses_are_sound(reader.row_group(file.path, 0, PARSES.schema.names), True)
+    report = validate_store(marked, deep=True)
+    assert (report.parses, report.examples) == (40, 11)
+    assert [one for one in report.problems if "described" not in one.message] == []
 
 
 def test_examples_without_matrices_or_rows_are_sound(store, make_handle, rows) -> None:
     store.features.append(replace(make_handle(), matrices=False), rows[:3])
     card, some = group_of(store, "pairs")
-    assert examples_are_sound(card, some)
-    assert examples_are_sound(card, some.slice(0, 0))
-    assert labels_are_sound(card, some.slice(0, 0))
-    assert parses_are_sound(PARSES.schema.empty_table(), True)
+    check_examples(card, some)
+    assert not list(unsound_rows(some.slice(0, 0), "example_id", partial(check_examples, card)))

@@ -115,11 +115,7 @@ def _mention(
 
 
 def _segment(record: dict[str, Any], tokens: Sequence[str], where: str) -> Segment:
-    """The sentence with the file's tree.
-
-    Raises:
-        ExampleError: A column has not one value for each token, or a head is no number.
-    """
+    """The sentence with the file's tree."""
     columns = [_strings(record, f"stanford_{key}", where) for key in ("pos", "head", "deprel")]
     if {len(column) for column in columns} != {len(tokens)}:
         raise ExampleError(f"{where}: expected a pos, head and deprel for each of its tokens")

@@ -159,9 +159,6 @@ def located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabe
         passage: What it is a part of.
         answer: Its offset and text.
         where: How to call it in a message.
-
-    Raises:
-        LabelError: It is not at its offset, nor once within `NEAR` characters of it.
     """
     offset, text = answer
     if offset >= 0 and passage.startswith(text, offset):

@@ -143,11 +143,7 @@ class Benchmark:
         return found
 
     def part(self, path: Path | None, split: str, lang: str) -> Part:
-        """One part; a single file counts as the split and language given.
-
-        Raises:
-            SpecError: Several files hold the part.
-        """
+        """One part; a single file counts as the split and language given."""
         chosen = self.chosen(path, split, lang)
         if len(chosen) > 1:
             claims = ", ".join(str(part.files[0]) for part in chosen)
@@ -176,22 +172,13 @@ class Benchmark:
         return parts
 
     def check_part(self, split: str, lang: str, path: Path | None = None) -> None:
-        """Refuse a part that is not there, or whose files lack what is to be read, unread.
-
-        Raises:
-            SpecError: Its files lack a column, or several files hold it.
-            UnknownNameError: There is no such split or language.
-        """
+        """Refuse a part that is not there, or whose files lack what is to be read, unread."""
         part = self.part(path, split, lang)
         if self.check is not None:
             self.check(part)
 
     def mode(self, asked: str | None = None) -> Mode:
-        """Check a mode; the default mode if left out.
-
-        Raises:
-            SpecError: The benchmark cannot be read in this mode.
-        """
+        """Check a mode; the default mode if left out."""
         for mode in self.modes:
             if asked in (None, mode):
                 return mode
@@ -289,11 +276,7 @@ def named_parts(folder: Path, *, patterns: Sequence[str], lang: str = ANY) -> li
 
 
 def files_like(folder: Path, pattern: str) -> tuple[Path, ...]:
-    """The files below a folder whose path, but for the ending of a packed file, fits a glob.
-
-    Raises:
-        SpecError: A file is there twice, packed in different ways.
-    """
+    """The files below a folder whose path, but for the ending of a packed file, fits a glob."""
     found: dict[Path, Path] = {}
     for path in sorted(path for end in ("", *ENDINGS) for path in folder.glob(pattern + end)):
         other = found.setdefault(plain_path(path), path)

@@ -26,11 +26,7 @@ _STEP: Final = 64 * 1024
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line with its 1-based number, as bytes, so that a bad line affects no other.
-
-    Raises:
-        InputError: The lines end with CR alone.
-    """
+    """Each line with its 1-based number, as bytes, so that a bad line affects no other."""
     with open_file(path) as file:
         for number, raw in enumerate(file, 1):
             if number == 1:
@@ -92,12 +88,7 @@ def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str
 
 
 def whole_text(file: IO[bytes], name: str) -> str:
-    """The text of a small file as a whole, without a byte order mark.
-
-    Raises:
-        TextTooLongError: It has more than `MOST_BYTES`.
-        InvalidCharacterError: It is not UTF-8; ``detail`` has the position.
-    """
+    """The text of a small file as a whole, without a byte order mark."""
     raw = bytearray()  # in steps: `read` would set aside all that is allowed
     while len(raw) <= MOST_BYTES and (chunk := file.read(_STEP)):
         raw += chunk
@@ -116,11 +107,7 @@ def whole_text(file: IO[bytes], name: str) -> str:
 
 
 def check_characters(text: str, where: str) -> None:
-    """Check that a text can be encoded in UTF-8.
-
-    Raises:
-        InvalidCharacterError: There is a lone surrogate, from an invalid byte or an escape.
-    """
+    """Check that a text can be encoded in UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -161,9 +148,6 @@ def tsv_fields(line: str, columns: Sequence[str], where: str) -> list[str]:
         line: The line.
         columns: Names of the fields, in order.
         where: File and line, for the message.
-
-    Raises:
-        ExampleError: There are more or fewer fields than columns.
     """
     values = line.split("\t")
     if len(values) != len(columns):

@@ -93,9 +93,6 @@ def span_tags(tokens: Sequence[Token], slots: Sequence[SpanLabel], where: str) -
 
     Syntax-MBERT's release asks that a token start just where its slot does, and silently loses
     the slots that begin inside a token; here none is lost.
-
-    Raises:
-        LabelError: A slot touches no token, or a token that another slot has.
     """
     tags = ["O"] * len(tokens)
     for slot in slots:

@@ -102,9 +102,6 @@ def pair(
         name: Name of the class; None in a blind file.
         where: File and line, for the message.
         label: The label column.
-
-    Raises:
-        LabelError: The label has no such class.
     """
     if name is not None and name not in label.names:
         raise LabelError(

@@ -41,11 +41,7 @@ class Rows:
 
 
 def open_rows(path: Path) -> Rows:
-    """The rows of a file, by its ending (`ENDINGS`).
-
-    Raises:
-        InputError: The ending is unknown.
-    """
+    """The rows of a file, by its ending (`ENDINGS`)."""
     opener = _OPENERS.get(plain_path(path).suffix)
     if opener is None:
         raise InputError(
@@ -152,11 +148,7 @@ def _csv_row(
 
 
 def _checked_header(header: list[str], path: Path) -> list[str]:
-    """Check that no named column occurs twice.
-
-    Raises:
-        InputError: A column occurs twice.
-    """
+    """Check that no named column occurs twice."""
     repeated = [name for name, count in Counter(header).items() if name and count > 1]
     if repeated:
         raise InputError(
@@ -178,12 +170,7 @@ def _of_library(opened: Callable[[Path], Any], path: Path) -> Rows:
 
 
 def parquet_file(path: Path) -> Any:
-    """A Parquet file as a stream of rows (`datasets.IterableDataset`), not copied into a cache.
-
-    Raises:
-        MissingExtraError: The library is not installed.
-        InputError: The library cannot read the file.
-    """
+    """A Parquet file as a stream of rows (`datasets.IterableDataset`), not copied into a cache."""
     datasets = _library(path)
     files = {"all": str(path)}
     try:
@@ -224,11 +211,7 @@ def class_names(data: Any) -> dict[str, tuple[str, ...]]:
 
 
 def plain_dataset(data: Any) -> Any:
-    """One split whose rows are Python's own values, not arrays or tensors.
-
-    Raises:
-        SpecError: The data is several splits.
-    """
+    """One split whose rows are Python's own values, not arrays or tensors."""
     if isinstance(data, dict):
         names = ", ".join(map(str, data))
         raise SpecError(

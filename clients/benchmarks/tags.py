@@ -55,9 +55,6 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
     after another type, or after an end ``L-``, ``E-``, ``U-``, ``S-``) begins a mention. So a file
     need not say which scheme it follows, and one that breaks its own loses no mention.
 
-    Raises:
-        LabelError: A tag belongs to none of these schemes.
-
     >>> to_bio(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "I-ORG", "L-ORG"])
     ('B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-ORG', 'I-ORG')
     """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 from clients.benchmarks.lines import check_characters
 from clients.files import ENDINGS, plain_path
@@ -23,6 +23,8 @@ WHOLE: Final = "whole"
 
 NESTED: Final = "the record is nested too deeply; repair it"
 """Message of the rejection of a deeply nested JSON record."""
+
+P = ParamSpec("P")
 
 Item = Example | Rejection
 """Item of a reader: every line or record of its files is an example or a rejection."""
@@ -297,14 +299,19 @@ def _part(match: re.Match[str], path: Path, lang: str) -> Part:
     return Part(named.get("split") or WHOLE, named.get("lang") or lang, (path,))
 
 
-def attempt(example_id: str, make: Callable[[], Example]) -> Item:
-    """The example that ``make`` builds, or a rejection with the named error that it raises.
+def attempt(
+    example_id: str,
+    make: Callable[Concatenate[str, P], Example],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Item:
+    """The example ``make(example_id, *args)``, or a rejection with the named error that it raises.
 
     A record that is too deeply nested is rejected too.
     """
     try:
         check_characters(example_id, "its id")
-        return make()
+        return make(example_id, *args, **kwargs)
     except InputError as error:
         return rejection(example_id, error)
     except RecursionError:  # ijson nests as deeply as a document does

@@ -100,8 +100,7 @@ class TableColumns:
                 yield rejection(counted, error)
                 continue
             example_id = self._id(row) or counted
-            make = partial(self._example, example_id, row, mode, rows.names, blind)
-            yield attempt(example_id, make)
+            yield attempt(example_id, self._example, row, mode, rows.names, blind)
 
     def _unlabelled(self, open_table: Callable[[], Rows]) -> frozenset[str]:
         """The labels that no row has; reading stops once each label has been seen."""

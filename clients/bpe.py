@@ -27,9 +27,6 @@ class BpeOptions:
         vocab_size: Number of pieces, special tokens included, by default that of SG-Net for
             translation.
         special: Further special tokens, such as ``<python>`` for a language (PLBART).
-
-    Raises:
-        SpecError: There is no room for a piece.
     """
 
     kind: Literal["bpe", "words"] = "bpe"
@@ -46,9 +43,6 @@ def train_bpe(texts: Callable[[], Iterable[str]], options: BpeOptions) -> Traine
     Args:
         texts: Gives all texts, each time that it is called.
         options: How.
-
-    Raises:
-        InputError: There is no word in the texts.
     """
     from tokenizers import decoders, trainers
 

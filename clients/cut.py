@@ -71,11 +71,7 @@ def _check(spec: DatasetSpec) -> None:
 
 
 def piece_counter(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder, by its ``tokenizer.json`` or as BERT's by its ``vocab.txt``.
-
-    Raises:
-        SpecError: The folder has neither, or they cannot be read.
-    """
+    """The tokenizer of a folder, by its ``tokenizer.json`` or as BERT's by its ``vocab.txt``."""
     from tokenizers import BertWordPieceTokenizer, Tokenizer
 
     path, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"

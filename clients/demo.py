@@ -113,9 +113,6 @@ def play(
         output: Folder of the trained model; its log lies beside it.
         tell: Called with a line at the start of each stage.
         show: Called with the parses.
-
-    Raises:
-        WorkError: A stage failed; the message has the end of its log.
     """
     texts = sample_texts()
     tell(f"parsing {len(texts)} sentences")

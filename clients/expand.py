@@ -84,9 +84,6 @@ def expanded(
     Returns:
         Examples in mode ``pretokenized`` (``gold`` stays); an example whose text cannot be parsed
         becomes a rejection.
-
-    Raises:
-        SpecError: As for `expanded_spec`; or tokens are to be kept in gold trees, which have none.
     """
     expanded_spec(spec)
     if keep_tokens and spec.mode == "gold":

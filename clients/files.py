@@ -61,11 +61,7 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
 
 
 def is_tar(path: Path) -> bool:
-    """Whether a file is a tar archive, packed or not.
-
-    Raises:
-        DamagedFileError: The beginning of a packed file is damaged.
-    """
+    """Whether a file is a tar archive, packed or not."""
     _, content = _opened(path)
     with content:
         return _is_tar(content.peek(_CHUNK))
@@ -75,9 +71,6 @@ def tar_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Path and content of each regular file in a tar archive, packed or not, in its order.
 
     A content can be read until the next one is asked for; only what is read is in memory.
-
-    Raises:
-        DamagedFileError: The archive is damaged or truncated.
     """
     _, content = _opened(path)
     with content:

@@ -28,11 +28,7 @@ class Shard:
 
     @classmethod
     def read(cls, given: str) -> Shard:
-        """The shard that ``K/N`` names.
-
-        Raises:
-            SpecError: The text is not ``K/N``, or K is not between 1 and N.
-        """
+        """The shard that ``K/N`` names."""
         found = re.fullmatch(r"([0-9]+)/([0-9]+)", given)
         number, total = map(int, found.groups()) if found else (0, 0)
         if not 1 <= number <= total:

@@ -57,9 +57,6 @@ class WordPieceOptions:
             are fewer if the texts have no more, and more if they have more characters.
         lowercase: Whether upper and lower case are one.
         strip_accents: Whether combining marks are removed.
-
-    Raises:
-        SpecError: There is no room for a piece.
     """
 
     vocab_size: int | None = None
@@ -72,11 +69,7 @@ class WordPieceOptions:
 
 
 def check_size(vocab_size: int) -> None:
-    """Refuse a vocabulary of special tokens alone.
-
-    Raises:
-        SpecError: There is no room for a piece.
-    """
+    """Refuse a vocabulary of special tokens alone."""
     if vocab_size <= len(SPECIAL_TOKENS):
         raise SpecError(
             f"`vocab_size` is {vocab_size}; {len(SPECIAL_TOKENS)} are special tokens already, so "
@@ -129,9 +122,6 @@ def train_wordpiece(
     Args:
         texts: Gives all texts, each time that it is called.
         options: How; by default as published.
-
-    Raises:
-        InputError: There is no word in the texts.
     """
     from tokenizers import trainers
 

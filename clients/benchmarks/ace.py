@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +70,7 @@ def _items(path: Path, split: str, unique: UniqueIds, mode: Mode) -> Iterator[It
         unnamed = given is None or isinstance(given, list | dict)
         example_id = unique.of(f"{split}-{number}" if unnamed else str(given))
         where = f"{path.name}, record {number}"
-        yield attempt(example_id, partial(_example, example_id, record, where, mode))
+        yield attempt(example_id, _example, record, where, mode)
 
 
 def _example(example_id: str, record: Any, where: str, mode: Mode) -> Example:
@@ -115,11 +114,7 @@ def _mention(
 
 
 def _segment(record: dict[str, Any], tokens: Sequence[str], where: str) -> Segment:
-    """The sentence with the file's tree.
-
-    Raises:
-        ExampleError: A column has not one value for each token, or a head is no number.
-    """
+    """The sentence with the file's tree."""
     columns = [_strings(record, f"stanford_{key}", where) for key in ("pos", "head", "deprel")]
     if {len(column) for column in columns} != {len(tokens)}:
         raise ExampleError(f"{where}: expected a pos, head and deprel for each of its tokens")

@@ -87,8 +87,7 @@ def _items(
         name = None if given is None or isinstance(given, list | dict) else str(given)
         if name is None or belongs(name):
             example_id = unique.of(name or where)
-            make = partial(_example, example_id, paragraph, question, where, extra, blind)
-            yield attempt(example_id, make)
+            yield attempt(example_id, _example, paragraph, question, where, extra, blind)
 
 
 def _has_labels(path: Path) -> bool:
@@ -159,9 +158,6 @@ def located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabe
         passage: What it is a part of.
         answer: Its offset and text.
         where: How to call it in a message.
-
-    Raises:
-        LabelError: It is not at its offset, nor once within `NEAR` characters of it.
     """
     offset, text = answer
     if offset >= 0 and passage.startswith(text, offset):

@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, files_like, register
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
 from clients.files import plain_path
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import Example, Mode
 
 FILES: Final = ("seq.in", "seq.out", "label")
-
-_DONE = (0, None)
 
 
 def _find(folder: Path) -> Sequence[Part]:
@@ -35,27 +33,24 @@ def _part(split: Path, folder: Path) -> Part:
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     if tuple(plain_path(path).name for path in part.files) != FILES:
         raise SpecError(f"{part.files[0]} is one of three files; give the folder of the splits")
-    lines = zip_longest(*map(numbered_lines, part.files), fillvalue=_DONE)
-    for number, row in enumerate(lines, 1):
-        example_id = f"{part.split}-{number}"
-        read = partial(_example, example_id, [raw for _, raw in row], part, number)
-        yield attempt(example_id, read)
+    for number, row in enumerate(zip_longest(*map(numbered_lines, part.files)), 1):
+        yield attempt(f"{part.split}-{number}", _example, row, part, number)
 
 
-def _example(example_id: str, raws: Sequence[bytes | None], part: Part, number: int) -> Example:
-    texts = [_text(raw, path, number) for raw, path in zip(raws, part.files, strict=True)]
+def _example(example_id: str, row: Sequence[Line | None], part: Part, number: int) -> Example:
+    texts = [_text(line, path, number) for line, path in zip(row, part.files, strict=True)]
     words, tags, intent = texts
     where = f"{part.files[0].parent.name}, line {number}"
     return utterance(example_id, divided(words), divided(tags), intent.strip(), where)
 
 
-def _text(raw: bytes | None, path: Path, number: int) -> str:
-    if raw is None:
+def _text(line: Line | None, path: Path, number: int) -> str:
+    if line is None:
         raise ExampleError(
             f"{path.parent.name}/{path.name} has no line {number}, the files beside it have; "
             "expected as many lines in each"
         )
-    return decoded(raw, path, number)
+    return line.text()
 
 
 def _benchmark(name: str, source: str, licence: str, quirks: tuple[str, ...]) -> Benchmark:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
 
 from clients.benchmarks.lines import check_characters
 from clients.files import ENDINGS, plain_path
@@ -23,6 +23,8 @@ WHOLE: Final = "whole"
 
 NESTED: Final = "the record is nested too deeply; repair it"
 """Message of the rejection of a deeply nested JSON record."""
+
+P = ParamSpec("P")
 
 Item = Example | Rejection
 """Item of a reader: every line or record of its files is an example or a rejection."""
@@ -143,11 +145,7 @@ class Benchmark:
         return found
 
     def part(self, path: Path | None, split: str, lang: str) -> Part:
-        """One part; a single file counts as the split and language given.
-
-        Raises:
-            SpecError: Several files hold the part.
-        """
+        """One part; a single file counts as the split and language given."""
         chosen = self.chosen(path, split, lang)
         if len(chosen) > 1:
             claims = ", ".join(str(part.files[0]) for part in chosen)
@@ -176,22 +174,13 @@ class Benchmark:
         return parts
 
     def check_part(self, split: str, lang: str, path: Path | None = None) -> None:
-        """Refuse a part that is not there, or whose files lack what is to be read, unread.
-
-        Raises:
-            SpecError: Its files lack a column, or several files hold it.
-            UnknownNameError: There is no such split or language.
-        """
+        """Refuse a part that is not there, or whose files lack what is to be read, unread."""
         part = self.part(path, split, lang)
         if self.check is not None:
             self.check(part)
 
     def mode(self, asked: str | None = None) -> Mode:
-        """Check a mode; the default mode if left out.
-
-        Raises:
-            SpecError: The benchmark cannot be read in this mode.
-        """
+        """Check a mode; the default mode if left out."""
         for mode in self.modes:
             if asked in (None, mode):
                 return mode
@@ -289,11 +278,7 @@ def named_parts(folder: Path, *, patterns: Sequence[str], lang: str = ANY) -> li
 
 
 def files_like(folder: Path, pattern: str) -> tuple[Path, ...]:
-    """The files below a folder whose path, but for the ending of a packed file, fits a glob.
-
-    Raises:
-        SpecError: A file is there twice, packed in different ways.
-    """
+    """The files below a folder whose path, but for the ending of a packed file, fits a glob."""
     found: dict[Path, Path] = {}
     for path in sorted(path for end in ("", *ENDINGS) for path in folder.glob(pattern + end)):
         other = found.setdefault(plain_path(path), path)
@@ -314,14 +299,19 @@ def _part(match: re.Match[str], path: Path, lang: str) -> Part:
     return Part(named.get("split") or WHOLE, named.get("lang") or lang, (path,))
 
 
-def attempt(example_id: str, make: Callable[[], Example]) -> Item:
-    """The example that ``make`` builds, or a rejection with the named error that it raises.
+def attempt(
+    example_id: str,
+    make: Callable[Concatenate[str, P], Example],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Item:
+    """The example ``make(example_id, *args)``, or a rejection with the named error that it raises.
 
     A record that is too deeply nested is rejected too.
     """
     try:
         check_characters(example_id, "its id")
-        return make()
+        return make(example_id, *args, **kwargs)
     except InputError as error:
         return rejection(example_id, error)
     except RecursionError:  # ijson nests as deeply as a document does

@@ -63,11 +63,7 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
 
 
 def document_of(path: Path) -> Any:
-    """A small JSON document as a whole; bad bytes are treated as in `records_of`.
-
-    Raises:
-        ExampleError: The file is not JSON.
-    """
+    """A small JSON document as a whole; bad bytes are treated as in `records_of`."""
     with _opened(path) as file:
         try:
             return parse_json(file.read())
@@ -76,11 +72,7 @@ def document_of(path: Path) -> Any:
 
 
 def parsed_object(text: str, where: str) -> dict[str, Any]:
-    """The JSON object in a line.
-
-    Raises:
-        ExampleError: The line is not a JSON object.
-    """
+    """The JSON object in a line."""
     try:
         record = parse_json(text)
     except ValueError as error:
@@ -89,11 +81,7 @@ def parsed_object(text: str, where: str) -> dict[str, Any]:
 
 
 def checked_object(record: Any, where: str) -> dict[str, Any]:
-    """Check that a record is an object.
-
-    Raises:
-        ExampleError: The record is not an object.
-    """
+    """Check that a record is an object."""
     if not isinstance(record, dict):
         raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
     return record
@@ -106,10 +94,6 @@ def text_of(record: Any, key: str, where: str) -> str:
         record: The record, which should be a mapping.
         key: Name of the text.
         where: Name of the record in messages.
-
-    Raises:
-        ExampleError: There is no such text.
-        InvalidCharacterError: The text holds a byte that is not UTF-8, or a lone surrogate.
     """
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, str):

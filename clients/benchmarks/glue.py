@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
-from clients.benchmarks.lines import any_line, decoded, numbered_lines, tsv_fields
+from clients.benchmarks.lines import Line, any_line, numbered_lines
 from syntax.errors import ExampleError, LabelError, NoLabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
@@ -33,10 +33,10 @@ def _read(part: Part, mode: Mode, *, form: _Form) -> Iterator[Item]:  # noqa: AR
     (path,) = part.files
     read = _example if any_line(path, partial(_has_label, form=form)) else _blind_example
     headers = ["\t".join(columns).encode() for columns in (form.columns, _BLIND)]
-    for number, raw in numbered_lines(path):
-        if number > 1 or raw not in headers:
-            example_id = f"{part.split}-{number}"
-            yield attempt(example_id, partial(read, example_id, raw, path, number, form))
+    for line in numbered_lines(path):
+        if line.number > 1 or line.raw not in headers:
+            example_id = f"{part.split}-{line.number}"
+            yield attempt(example_id, read, line, form)
 
 
 def _has_label(raw: bytes, *, form: _Form) -> bool:
@@ -45,25 +45,24 @@ def _has_label(raw: bytes, *, form: _Form) -> bool:
     return is_row and fields[form.columns.index("label")] in form.label.names
 
 
-def _blind_example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) -> Example:
-    where = f"{path.name}, line {number}"
-    index, sentence = tsv_fields(decoded(raw, path, number), _BLIND, where)
+def _blind_example(example_id: str, line: Line, form: _Form) -> Example:
+    index, sentence = line.fields(_BLIND)
     if not index.isdecimal():
-        raise ExampleError(f"{where} begins with {index!r}; expected the number of the sentence")
+        raise ExampleError(
+            f"{line.where} begins with {index!r}; expected the number of the sentence"
+        )
     return Example(example_id, (Segment(text=sentence),), {form.label.name: None})
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int, form: _Form) -> Example:
-    where = f"{path.name}, line {number}"
-    line = decoded(raw, path, number)
-    fields = line.split("\t")
+def _example(example_id: str, line: Line, form: _Form) -> Example:
+    fields = line.text().split("\t")
     if len(fields) == len(_BLIND) and fields[0].isdecimal() and fields[1] not in form.label.names:
-        raise NoLabelError(f"{where} has a number and a sentence, but no label")
-    record = dict(zip(form.columns, tsv_fields(line, form.columns, where), strict=True))
+        raise NoLabelError(f"{line.where} has a number and a sentence, but no label")
+    record = dict(zip(form.columns, line.fields(form.columns), strict=True))
     label = record["label"]
     if label not in form.label.names:
         known = ", ".join(form.label.names)
-        raise LabelError(f"{where} has the label {label!r}; expected one of {known}")
+        raise LabelError(f"{line.where} has the label {label!r}; expected one of {known}")
     return Example(example_id, (Segment(text=record["sentence"]),), {form.label.name: label})
 
 

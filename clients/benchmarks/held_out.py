@@ -22,9 +22,6 @@ def with_dev_share(reader: Benchmark, share: float) -> Benchmark:
     Args:
         reader: A reader whose files do not name splits.
         share: Expected share of ``dev``, more than 0 and less than 1.
-
-    Raises:
-        SpecError: The share is out of range.
     """
     if not 0 < share < 1:
         raise SpecError(f"the share of dev is {share}; expected more than 0 and less than 1")

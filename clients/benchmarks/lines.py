@@ -11,7 +11,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from clients.files import open_file
 from syntax.errors import ExampleError, InputError, InvalidCharacterError, TextTooLongError
@@ -25,18 +25,59 @@ MOST_BYTES: Final = 16 * 2**20
 _STEP: Final = 64 * 1024
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Each line with its 1-based number, as bytes, so that a bad line affects no other.
+class Line(NamedTuple):
+    """One line of a file, as bytes, so that a bad line affects no other; numbers count from 1."""
 
-    Raises:
-        InputError: The lines end with CR alone.
-    """
+    path: Path
+    number: int
+    raw: bytes
+
+    @property
+    def where(self) -> str:
+        """File and line, for messages."""
+        return f"{self.path.name}, line {self.number}"
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """The text.
+
+        Raises:
+            InvalidCharacterError: The bytes are invalid; ``detail`` has path, line and position.
+        """
+        try:
+            return self.raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise InvalidCharacterError(
+                f"{self.where}: byte {self.raw[error.start]:#04x} at position {error.start} "
+                f"is not {encoding.upper()}; repair or convert the line",
+                path=str(self.path),
+                line=self.number,
+                position=error.start,
+            ) from None
+
+    def first_field(self) -> str:
+        """What stands before the first TAB, such as a number; ``line-17`` if it is empty."""
+        own = self.raw.partition(b"\t")[0].decode("utf-8", "backslashreplace")
+        return own or f"line-{self.number}"
+
+    def fields(self, columns: Sequence[str]) -> list[str]:
+        """One field for each column, separated by TAB; quotation marks are text, not CSV."""
+        values = self.text().split("\t")
+        if len(values) != len(columns):
+            raise ExampleError(
+                f"{self.where} has {len(values)} fields; "
+                f"expected {len(columns)} separated by TAB: {', '.join(columns)}"
+            )
+        return values
+
+
+def numbered_lines(path: Path) -> Iterator[Line]:
+    """Each line of a file, without its end."""
     with open_file(path) as file:
         for number, raw in enumerate(file, 1):
             if number == 1:
                 _refuse_cr(raw, path)
             line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-            yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+            yield Line(path, number, line.removesuffix(b"\n").removesuffix(b"\r"))
 
 
 def _refuse_cr(first: bytes, path: Path) -> None:
@@ -49,7 +90,7 @@ def _refuse_cr(first: bytes, path: Path) -> None:
 
 def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
     """Whether a line, such as one with a label, exists; reading stops at the first."""
-    return any(has(raw) for _, raw in numbered_lines(path))
+    return any(has(line.raw) for line in numbered_lines(path))
 
 
 def blocks(
@@ -62,7 +103,7 @@ def blocks(
         blank: Whether a line is blank: by default, whether it is empty.
     """
     lines: list[bytes] = []
-    for number, raw in numbered_lines(path):
+    for _, number, raw in numbered_lines(path):
         between = blank(raw)
         if lines and (between or len(lines) == MOST_LINES):
             yield number - len(lines), lines
@@ -73,31 +114,8 @@ def blocks(
         yield number + 1 - len(lines), lines
 
 
-def decoded(raw: bytes, path: Path, number: int, encoding: str = "utf-8") -> str:
-    """The text of one line.
-
-    Raises:
-        InvalidCharacterError: The bytes are invalid; ``detail`` has path, line and position.
-    """
-    try:
-        return raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InvalidCharacterError(
-            f"{path.name}, line {number}: byte {raw[error.start]:#04x} at position {error.start} "
-            f"is not {encoding.upper()}; repair or convert the line",
-            path=str(path),
-            line=number,
-            position=error.start,
-        ) from None
-
-
 def whole_text(file: IO[bytes], name: str) -> str:
-    """The text of a small file as a whole, without a byte order mark.
-
-    Raises:
-        TextTooLongError: It has more than `MOST_BYTES`.
-        InvalidCharacterError: It is not UTF-8; ``detail`` has the position.
-    """
+    """The text of a small file as a whole, without a byte order mark."""
     raw = bytearray()  # in steps: `read` would set aside all that is allowed
     while len(raw) <= MOST_BYTES and (chunk := file.read(_STEP)):
         raw += chunk
@@ -116,11 +134,7 @@ def whole_text(file: IO[bytes], name: str) -> str:
 
 
 def check_characters(text: str, where: str) -> None:
-    """Check that a text can be encoded in UTF-8.
-
-    Raises:
-        InvalidCharacterError: There is a lone surrogate, from an invalid byte or an escape.
-    """
+    """Check that a text can be encoded in UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -139,7 +153,7 @@ def encoding_of(path: Path, encodings: Sequence[str]) -> str:
     later. The last encoding is not checked.
     """
     for encoding in encodings[:-1]:
-        lines = (raw for _, raw in numbered_lines(path) if not raw.isascii())
+        lines = (line.raw for line in numbered_lines(path) if not line.raw.isascii())
         valid = Counter(_valid(raw, encoding) for raw in lines)
         if valid[True] >= valid[False]:
             return encoding
@@ -152,23 +166,3 @@ def _valid(raw: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def tsv_fields(line: str, columns: Sequence[str], where: str) -> list[str]:
-    """The fields of a line; quotation marks are text, not CSV.
-
-    Args:
-        line: The line.
-        columns: Names of the fields, in order.
-        where: File and line, for the message.
-
-    Raises:
-        ExampleError: There are more or fewer fields than columns.
-    """
-    values = line.split("\t")
-    if len(values) != len(columns):
-        raise ExampleError(
-            f"{where} has {len(values)} fields; "
-            f"expected {len(columns)} separated by TAB: {', '.join(columns)}"
-        )
-    return values

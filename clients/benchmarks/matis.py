@@ -17,7 +17,7 @@ from clients.benchmarks.base import (
     named_parts,
     register,
 )
-from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, divided, slot_names, utterance
 from syntax.examples import Example, Mode
 
@@ -33,17 +33,14 @@ def _find(folder: Path) -> list[Part]:
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
-    for number, raw in numbered_lines(path):
-        if number > 1 or not raw.startswith(_HEADER):
-            own = raw.partition(b"\t")[0].decode("utf-8", "backslashreplace") or f"line-{number}"
-            example_id = f"{part.split}-{own}"
-            yield attempt(example_id, partial(_example, example_id, raw, path, number))
+    for line in numbered_lines(path):
+        if line.number > 1 or not line.raw.startswith(_HEADER):
+            yield attempt(f"{part.split}-{line.first_field()}", _example, line)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
-    where = f"{path.name}, line {number}"
-    _, words, tags, intent = tsv_fields(decoded(raw, path, number), COLUMNS, where)
-    return utterance(example_id, divided(words), divided(tags), intent.strip(), where)
+def _example(example_id: str, line: Line) -> Example:
+    _, words, tags, intent = line.fields(COLUMNS)
+    return utterance(example_id, divided(words), divided(tags), intent.strip(), line.where)
 
 
 MATIS: Final = register(

@@ -12,7 +12,6 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
@@ -112,7 +111,7 @@ def _of_page(file: IO[bytes], name: str, mode: Mode) -> Iterator[Item]:
     number = 0
     for number, sentence in enumerate(sentences(page_text(whole_text(file, name))), 1):
         example_id = f"{name}-{number}"
-        yield attempt(example_id, partial(_example, example_id, sentence, mode))
+        yield attempt(example_id, _example, sentence, mode)
     if not number:
         raise EmptyTextError(f"{name} has no text; expected a page with sentences")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
-from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.benchmarks.slots import FIELDS, LABELS, MODES, REJECTS, slot_names, utterance
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, Mode, SpanLabel
@@ -37,15 +37,13 @@ def _find(folder: Path) -> list[Part]:
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
-    for number, raw in numbered_lines(path):
-        own = raw.partition(b"\t")[0].decode("utf-8", "backslashreplace") or f"line-{number}"
-        example_id = f"{part.split}-{own}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number))
+    for line in numbered_lines(path):
+        yield attempt(f"{part.split}-{line.first_field()}", _example, line)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
-    where = f"{path.name}, line {number}"
-    _, intent, slots, *_, tokens = tsv_fields(decoded(raw, path, number), COLUMNS, where)
+def _example(example_id: str, line: Line) -> Example:
+    where = line.where
+    _, intent, slots, *_, tokens = line.fields(COLUMNS)
     forms = _tokens(tokens, where)
     tags = span_tags(forms, _slots(slots, where), where)
     return utterance(
@@ -93,9 +91,6 @@ def span_tags(tokens: Sequence[Token], slots: Sequence[SpanLabel], where: str) -
 
     Syntax-MBERT's release asks that a token start just where its slot does, and silently loses
     the slots that begin inside a token; here none is lost.
-
-    Raises:
-        LabelError: A slot touches no token, or a token that another slot has.
     """
     tags = ["O"] * len(tokens)
     for slot in slots:

@@ -6,12 +6,11 @@ A file none of whose lines has a label is blind: its pairs are kept without.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt, named_parts
-from clients.benchmarks.lines import any_line, decoded, numbered_lines
+from clients.benchmarks.lines import Line, any_line, numbered_lines
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, Mode, Segment
 
@@ -43,9 +42,9 @@ def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  
     """
     for path in part.files:
         blind = not any_line(path, _has_label)
-        for number, raw in numbered_lines(path):
-            example_id = f"{part.split}-{number}"
-            yield attempt(example_id, partial(_line, example_id, raw, path, number, label, blind))
+        for line in numbered_lines(path):
+            example_id = f"{part.split}-{line.number}"
+            yield attempt(example_id, _example, line, label, blind)
 
 
 def read_numbered_pairs(
@@ -62,25 +61,23 @@ def read_numbered_pairs(
     """
     (path,) = part.files
     lines = numbered_lines(path)
-    if next(lines, (1, b""))[1] not in (header, header.rpartition(b"\t")[0]):
+    if next(lines, Line(path, 1, b"")).raw not in (header, header.rpartition(b"\t")[0]):
         yield from read_pairs(part, mode, label=label)
         return
     blind = not any_line(path, lambda raw: raw != header and _has_label(raw.partition(b"\t")[2]))
-    for number, raw in lines:
-        own, _, pair = raw.partition(b"\t")
-        example_id = f"{part.split}-{own.decode('utf-8', 'backslashreplace') or f'line-{number}'}"
-        yield attempt(example_id, partial(_line, example_id, pair, path, number, label, blind))
+    for line in lines:
+        _, _, pair = line.raw.partition(b"\t")
+        example_id = f"{part.split}-{line.first_field()}"
+        yield attempt(example_id, _example, line._replace(raw=pair), label, blind)
 
 
 def _has_label(raw: bytes) -> bool:
     return any(raw.split(b"\t")[2:3])
 
 
-def _line(
-    example_id: str, raw: bytes, path: Path, number: int, label: LabelSpec, blind: bool
-) -> Example:
-    values = decoded(raw, path, number).split("\t")
-    where = f"{path.name}, line {number}"
+def _example(example_id: str, line: Line, label: LabelSpec, blind: bool) -> Example:
+    values = line.text().split("\t")
+    where = line.where
     if len(values) != 3 and not (blind and len(values) == 2 and any(map(str.strip, values))):
         what = "2 separated by TAB: two sentences" if blind else _EXPECTED
         raise ExampleError(f"{where} has {len(values)} fields; expected {what}")
@@ -102,9 +99,6 @@ def pair(
         name: Name of the class; None in a blind file.
         where: File and line, for the message.
         label: The label column.
-
-    Raises:
-        LabelError: The label has no such class.
     """
     if name is not None and name not in label.names:
         raise LabelError(

@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import zip_longest
-from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.files import plain_path
 from syntax.errors import EmptyTextError, ExampleError, SpecError
 from syntax.examples import Example, Mode, Segment
@@ -64,22 +62,21 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 
 def _read_lines(part: Part) -> Iterator[Item]:
-    own, *others = (map(itemgetter(1), numbered_lines(path)) for path in part.files)
-    for number, raws in enumerate(zip_longest(own, *others), 1):
-        example_id = f"{part.split}-{number}"
-        yield attempt(example_id, partial(_of_line, example_id, raws, part.files, number))
+    for number, lines in enumerate(zip_longest(*map(numbered_lines, part.files)), 1):
+        yield attempt(f"{part.split}-{number}", _of_line, lines, part.files, number)
 
 
 def _of_line(
-    example_id: str, raws: tuple[bytes | None, ...], files: tuple[Path, ...], number: int
+    example_id: str, lines: tuple[Line | None, ...], files: tuple[Path, ...], number: int
 ) -> Example:
-    if raws[0] is None or None in raws:
-        shorter = files[raws.index(None)]
+    own = lines[0]
+    if own is None or None in lines:
+        shorter = files[lines.index(None)]
         raise ExampleError(
             f"{shorter.name} has no line {number:,}, but its translations do; files that are "
             "parallel have as many lines, so lines before this may not fit either"
         )
-    return _example(example_id, decoded(raws[0], files[0], number), files[0], number)
+    return _example(example_id, own.text(), own.where)
 
 
 def _read_pairs(part: Part) -> Iterator[Item]:
@@ -92,25 +89,24 @@ def _read_pairs(part: Part) -> Iterator[Item]:
             "languages, in the order of its columns: {split}.{lang}-{lang}.tsv"
         )
     side = langs.index(part.lang)
-    for number, raw in numbered_lines(path):
-        example_id = f"{part.split}-{number}"
-        yield attempt(example_id, partial(_of_pair, example_id, raw, path, number, side))
+    for line in numbered_lines(path):
+        yield attempt(f"{part.split}-{line.number}", _of_pair, line, side)
 
 
-def _of_pair(example_id: str, raw: bytes, path: Path, number: int, side: int) -> Example:
-    values = decoded(raw, path, number).split("\t")
+def _of_pair(example_id: str, line: Line, side: int) -> Example:
+    values = line.text().split("\t")
     columns = _COLUMNS.get(len(values))
     if columns is None:
         raise ExampleError(
-            f"{path.name}, line {number} has {len(values)} fields; expected two texts, perhaps "
+            f"{line.where} has {len(values)} fields; expected two texts, perhaps "
             "with their source, or a number and a text twice, separated by TAB"
         )
-    return _example(example_id, values[columns[side]], path, number)
+    return _example(example_id, values[columns[side]], line.where)
 
 
-def _example(example_id: str, text: str, path: Path, number: int) -> Example:
+def _example(example_id: str, text: str, where: str) -> Example:
     if not text.strip():
-        raise EmptyTextError(f"{path.name}, line {number} is empty; expected a text")
+        raise EmptyTextError(f"{where} is empty; expected a text")
     return Example(example_id, (Segment(text=text), Segment(text=text)))
 
 

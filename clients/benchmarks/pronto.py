@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
 from clients.benchmarks.disjoint import without_shared_texts
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import Line, numbered_lines
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
 
@@ -103,24 +102,23 @@ TASKS: Final = (
 
 def _read(part: Part, mode: Mode, *, task: _Task) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
-    for number, raw in numbered_lines(path):
-        example_id = f"{part.split}-{number}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number, task))
+    for line in numbered_lines(path):
+        example_id = f"{part.split}-{line.number}"
+        yield attempt(example_id, _example, line, task)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int, task: _Task) -> Example:
-    where = f"{path.name}, line {number}"
-    values = decoded(raw, path, number).split("\t")
+def _example(example_id: str, line: Line, task: _Task) -> Example:
+    values = line.text().split("\t")
     if not len(task.columns) <= len(values) <= len(task.columns) + _REFERENCES:
         raise ExampleError(
-            f"{where} has {len(values)} fields; expected {', '.join(task.columns)}, "
+            f"{line.where} has {len(values)} fields; expected {', '.join(task.columns)}, "
             "separated by TAB, and at most two references after them"
         )
     record = dict(zip(task.columns, values, strict=False))
     labels = task.labels(record)
     if labels["label"] not in task.names:
         raise LabelError(
-            f"{path.name}, line {number} has the label {labels['label']!r}; "
+            f"{line.where} has the label {labels['label']!r}; "
             f"expected one of {', '.join(task.names)}"
         )
     return Example(example_id, tuple(Segment(text=record[name]) for name in task.fields), labels)

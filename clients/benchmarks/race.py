@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
@@ -45,7 +44,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
             continue
         for number, question in enumerate(questions, 1):
             example_id = f"{level}{stem}-{number}"
-            yield attempt(example_id, partial(_example, example_id, passage, question, level))
+            yield attempt(example_id, _example, passage, question, level)
 
 
 def _questions(passage: Any, path: Path) -> list[tuple[Any, ...]]:

@@ -29,11 +29,7 @@ def fitting(path: Path) -> list[str]:
 
 
 def recognised(path: Path) -> str:
-    """Name of the one reader that fits.
-
-    Raises:
-        UnknownNameError: The path does not exist, or not exactly one reader fits.
-    """
+    """Name of the one reader that fits."""
     if not path.exists():
         raise UnknownNameError(f"there is no file or folder {path}", path=str(path))
     names = fitting(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import ANY, Benchmark, Item, Names, Part, attempt, register
-from clients.benchmarks.lines import decoded, numbered_lines
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.files import plain_path
 from syntax.errors import ExampleError, LabelError
 from syntax.examples import TOKEN_MODES, Example, LabelSpec, Mode, Segment
@@ -70,17 +70,17 @@ def _find(folder: Path, *, task: _Task) -> Sequence[Part]:
 
 def _read(part: Part, mode: Mode, *, task: _Task) -> Iterator[Item]:  # noqa: ARG001
     for path in part.files:
-        for number, raw in numbered_lines(path):
+        for line in numbered_lines(path):
             # A line that names no split is rejected once, with those of train.
-            split = SPLITS.get(raw.partition(b"\t")[0].decode("utf-8", "replace"), "train")
+            split = SPLITS.get(line.raw.partition(b"\t")[0].decode("utf-8", "replace"), "train")
             if part.split in (split, ANY):
-                example_id = f"{split}-{number}"
-                yield attempt(example_id, partial(_example, example_id, raw, path, number, task))
+                example_id = f"{split}-{line.number}"
+                yield attempt(example_id, _example, line, task)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int, task: _Task) -> Example:
-    where = f"{path.name}, line {number}"
-    fields = decoded(raw, path, number).split("\t")
+def _example(example_id: str, line: Line, task: _Task) -> Example:
+    where = line.where
+    fields = line.text().split("\t")
     if len(fields) < COLUMNS or fields[0] not in SPLITS or not fields[-1].split():
         raise ExampleError(f"{where} is not tr, va or te, a label and a sentence, separated by TAB")
     label = fields[1]

@@ -42,11 +42,7 @@ def slot_names(parts: Sequence[Part], *, read_part: ReadPart) -> Names:
 def utterance(
     example_id: str, tokens: Sequence[str], tags: Sequence[str], intent: str, where: str
 ) -> Example:
-    """An example of an utterance.
-
-    Raises:
-        NoLabelError: The utterance has no intent.
-    """
+    """An example of an utterance."""
     check_tokens(tokens, tags, where)
     if not intent:
         raise NoLabelError(f"{where} has no intent")

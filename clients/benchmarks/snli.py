@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from clients.benchmarks.base import (
@@ -17,7 +16,7 @@ from clients.benchmarks.base import (
     register,
 )
 from clients.benchmarks.documents import parsed_object, text_of
-from clients.benchmarks.lines import any_line, decoded, numbered_lines
+from clients.benchmarks.lines import Line, any_line, numbered_lines
 from clients.benchmarks.xnli import LABEL
 from syntax.errors import LabelError, NoLabelError
 from syntax.examples import Example, Mode, Segment
@@ -32,14 +31,14 @@ HIDDEN: Final = "hidden"
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     (path,) = part.files
     blind = not any_line(path, lambda raw: b'"gold_label"' in raw)
-    for number, raw in numbered_lines(path):
-        example_id = f"{part.split}-{number}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number, blind))
+    for line in numbered_lines(path):
+        example_id = f"{part.split}-{line.number}"
+        yield attempt(example_id, _example, line, blind)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int, blind: bool) -> Example:
-    where = f"{path.name}, line {number}"
-    record = parsed_object(decoded(raw, path, number), where)
+def _example(example_id: str, line: Line, blind: bool) -> Example:
+    where = line.where
+    record = parsed_object(line.text(), where)
     texts = [text_of(record, key, where) for key in ("sentence1", "sentence2")]
     label = None if blind else _label(record.get("gold_label"), where)
     return Example(example_id, tuple(Segment(text=text) for text in texts), {"label": label})

@@ -52,9 +52,6 @@ class TableColumns:
         fields: Name of each segment.
         columns: Column of a field or label, if its name differs.
         id: Column of the id; without one, rows are numbered.
-
-    Raises:
-        SpecError: A name occurs twice, or ``columns`` or a label names an unknown field.
     """
 
     fields: tuple[str, ...]
@@ -103,8 +100,7 @@ class TableColumns:
                 yield rejection(counted, error)
                 continue
             example_id = self._id(row) or counted
-            make = partial(self._example, example_id, row, mode, rows.names, blind)
-            yield attempt(example_id, make)
+            yield attempt(example_id, self._example, row, mode, rows.names, blind)
 
     def _unlabelled(self, open_table: Callable[[], Rows]) -> frozenset[str]:
         """The labels that no row has; reading stops once each label has been seen."""
@@ -124,11 +120,7 @@ class TableColumns:
         return frozenset(missing)
 
     def check_file(self, path: Path) -> None:
-        """Refuse a file without a column of texts or ids; it may lack labels, as blind sets do.
-
-        Raises:
-            SpecError: It has no such column, in any row.
-        """
+        """Refuse a file without a column of texts or ids; it may lack labels, as blind sets do."""
         wanted = [*map(self.column, self.fields), *([self.id] if self.id else [])]
         found: dict[str, None] = {}
         with suppress(InputError):  # reported when the rows are read

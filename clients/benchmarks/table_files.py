@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clients.benchmarks.documents import checked_object, parsed_object, records_of
-from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.files import open_file, plain_path
 from syntax.errors import ExampleError, InputError, SpecError
 from syntax.examples import LabelKind
@@ -41,11 +41,7 @@ class Rows:
 
 
 def open_rows(path: Path) -> Rows:
-    """The rows of a file, by its ending (`ENDINGS`).
-
-    Raises:
-        InputError: The ending is unknown.
-    """
+    """The rows of a file, by its ending (`ENDINGS`)."""
     opener = _OPENERS.get(plain_path(path).suffix)
     if opener is None:
         raise InputError(
@@ -74,26 +70,24 @@ def _listed(path: Path) -> Iterator[MakeRow]:
 
 
 def _json_lines(path: Path) -> Iterator[MakeRow]:
-    for number, raw in numbered_lines(path):
-        if raw.strip():
-            yield partial(_json_row, raw, path, number)
+    for line in numbered_lines(path):
+        if line.raw.strip():
+            yield partial(_json_row, line)
 
 
-def _json_row(raw: bytes, path: Path, number: int) -> Row:
-    return parsed_object(decoded(raw, path, number), f"{path.name}, line {number}")
+def _json_row(line: Line) -> Row:
+    return parsed_object(line.text(), line.where)
 
 
 def _tab(path: Path) -> Rows:
     """The lines below the header; quotation marks are text."""
-    lines = ((number, raw) for number, raw in numbered_lines(path) if raw)
-    number, raw = next(lines, (1, b""))
-    header = _checked_header(decoded(raw, path, number).split("\t"), path)
-    return Rows(partial(_tab_row, raw, path, number, header) for number, raw in lines)
+    lines = (line for line in numbered_lines(path) if line.raw)
+    header = _checked_header(next(lines, Line(path, 1, b"")).text().split("\t"), path)
+    return Rows(partial(_tab_row, line, header) for line in lines)
 
 
-def _tab_row(raw: bytes, path: Path, number: int, header: list[str]) -> Row:
-    values = tsv_fields(decoded(raw, path, number), header, f"{path.name}, line {number}")
-    return dict(zip(header, values, strict=True))
+def _tab_row(line: Line, header: list[str]) -> Row:
+    return dict(zip(header, line.fields(header), strict=True))
 
 
 def _csv(path: Path) -> Rows:
@@ -152,11 +146,7 @@ def _csv_row(
 
 
 def _checked_header(header: list[str], path: Path) -> list[str]:
-    """Check that no named column occurs twice.
-
-    Raises:
-        InputError: A column occurs twice.
-    """
+    """Check that no named column occurs twice."""
     repeated = [name for name, count in Counter(header).items() if name and count > 1]
     if repeated:
         raise InputError(
@@ -178,12 +168,7 @@ def _of_library(opened: Callable[[Path], Any], path: Path) -> Rows:
 
 
 def parquet_file(path: Path) -> Any:
-    """A Parquet file as a stream of rows (`datasets.IterableDataset`), not copied into a cache.
-
-    Raises:
-        MissingExtraError: The library is not installed.
-        InputError: The library cannot read the file.
-    """
+    """A Parquet file as a stream of rows (`datasets.IterableDataset`), not copied into a cache."""
     datasets = _library(path)
     files = {"all": str(path)}
     try:
@@ -224,11 +209,7 @@ def class_names(data: Any) -> dict[str, tuple[str, ...]]:
 
 
 def plain_dataset(data: Any) -> Any:
-    """One split whose rows are Python's own values, not arrays or tensors.
-
-    Raises:
-        SpecError: The data is several splits.
-    """
+    """One split whose rows are Python's own values, not arrays or tensors."""
     if isinstance(data, dict):
         names = ", ".join(map(str, data))
         raise SpecError(

@@ -33,9 +33,6 @@ def segment_of(value: Any, mode: Mode, where: str) -> Segment:
     """A segment from a text or a list of tokens.
 
     Tokens are joined by spaces to a text, and a text is split at spaces, as the mode needs.
-
-    Raises:
-        ExampleError: The value is neither a text nor a list of texts.
     """
     tokens = value.split() if isinstance(value, str) else value
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
@@ -246,12 +243,7 @@ class NameSearch:
                 self._lists[label] |= {names} - {()}
 
     def names(self) -> Names:
-        """The names of each label.
-
-        Raises:
-            SpecError: A class or tag column has no names.
-            InputError: No row could be read.
-        """
+        """The names of each label."""
         # One list if all tables have the same, else all names in a fixed order.
         found = {
             label: next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Item, Part, attempt
-from clients.benchmarks.lines import any_line, blocks, decoded, encoding_of
+from clients.benchmarks.lines import Line, any_line, blocks, encoding_of
 from syntax.errors import EmptyTokenError, LabelError
 from syntax.examples import TOKEN_MODES, Example, LabelSpec, Mode, Segment
 
@@ -54,9 +54,6 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
     They are read as conlleval reads them: a tag that goes on with nothing (an ``I-X`` after ``O``,
     after another type, or after an end ``L-``, ``E-``, ``U-``, ``S-``) begins a mention. So a file
     need not say which scheme it follows, and one that breaks its own loses no mention.
-
-    Raises:
-        LabelError: A tag belongs to none of these schemes.
 
     >>> to_bio(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "I-ORG", "L-ORG"])
     ('B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-ORG', 'I-ORG')
@@ -126,8 +123,7 @@ def read_columns(
     blind = not any_line(path, _has_tag)
     for number, (first, lines) in enumerate(_sentences(path), 1):
         example_id = f"{part.split}-{number}"
-        read = partial(_example, example_id, first, lines, part, encoding, label, blind)
-        yield attempt(example_id, read)
+        yield attempt(example_id, _example, first, lines, part, encoding, label, blind)
 
 
 def _sentences(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -154,7 +150,7 @@ def _example(
 ) -> Example:
     (path,) = part.files
     texts = [
-        (number, decoded(raw, path, number, encoding))
+        (number, Line(path, number, raw).text(encoding))
         for number, raw in enumerate(lines, first)
         if not raw.startswith(_MARK)
     ]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from clients.benchmarks.base import (
     ANY,
@@ -24,7 +23,7 @@ from clients.benchmarks.base import (
     register,
 )
 from clients.benchmarks.documents import guarded
-from clients.benchmarks.lines import decoded, numbered_lines, whole_text
+from clients.benchmarks.lines import Line, numbered_lines, whole_text
 from clients.files import open_file, plain_path
 from syntax.errors import EmptyTextError
 from syntax.examples import Example, Mode, Segment
@@ -45,9 +44,9 @@ def _find(folder: Path) -> Sequence[Part]:
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
     for path in part.files:
         name = _name(path, part.root)
-        for number, raw in numbered_lines(path):
-            example_id = f"{name}-{number}"
-            yield attempt(example_id, partial(_example, example_id, raw, path, number))
+        for line in numbered_lines(path):
+            example_id = f"{name}-{line.number}"
+            yield attempt(example_id, _example, line)
 
 
 def _name(path: Path, root: Path | None) -> str:
@@ -56,10 +55,10 @@ def _name(path: Path, root: Path | None) -> str:
     return plain.name if root is None else plain.relative_to(root).as_posix()
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int) -> Example:
-    text = decoded(raw, path, number)
+def _example(example_id: str, line: Line) -> Example:
+    text = line.text()
     if not text.strip():
-        raise EmptyTextError(f"{path.name}, line {number} is empty; expected a text")
+        raise EmptyTextError(f"{line.where} is empty; expected a text")
     return Example(example_id, (Segment(text=text),))
 
 
@@ -70,10 +69,11 @@ def _read_files(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 def _of_file(path: Path, name: str) -> Iterator[Item]:
     with open_file(path) as file:
-        yield attempt(name, lambda: _document(name, whole_text(file, path.name)))
+        yield attempt(name, _document, file, path)
 
 
-def _document(name: str, text: str) -> Example:
+def _document(name: str, file: IO[bytes], path: Path) -> Example:
+    text = whole_text(file, path.name)
     if not text.strip():
         raise EmptyTextError(f"{name} is empty; expected a text")
     return Example(name, (Segment(text=text),))

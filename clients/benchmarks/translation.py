@@ -20,11 +20,7 @@ TARGET: Final = "target"
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The parts of two languages; each is the source of the other.
-
-    Raises:
-        SpecError: A split has more languages, so that the target is not told.
-    """
+    """The parts of two languages; each is the source of the other."""
     parts = PARALLEL.find(folder)
     langs: dict[str, list[str]] = defaultdict(list)
     for part in parts:
@@ -45,11 +41,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
 
 
 def _other(part: Part) -> Part:
-    """The part of the other language.
-
-    Raises:
-        SpecError: There is none.
-    """
+    """The part of the other language."""
     for other in PARALLEL.find(part.files[0].parent):
         if set(other.files) == set(part.files) and other.lang != part.lang:
             return other

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, register
-from clients.benchmarks.lines import blocks, decoded
+from clients.benchmarks.lines import Line, blocks
 from clients.files import plain_path
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
@@ -46,7 +46,7 @@ def read_sentences(part: Part, mode: Mode, *, make: Make) -> Iterator[Item]:
     for path in part.files:
         for first, lines in blocks(path):
             example_id = _sent_id(lines) or f"{part.split}-{first}"
-            yield attempt(example_id, partial(_example, example_id, lines, path, first, mode, make))
+            yield attempt(example_id, _example, lines, path, first, mode, make)
 
 
 def _sent_id(lines: Lines) -> str | None:
@@ -58,7 +58,7 @@ def _sent_id(lines: Lines) -> str | None:
 def _example(
     example_id: str, lines: Lines, path: Path, first: int, mode: Mode, make: Make
 ) -> Example:
-    texts = [decoded(raw, path, number) for number, raw in enumerate(lines, first)]
+    texts = [Line(path, number, raw).text() for number, raw in enumerate(lines, first)]
     conllu = "\n".join(texts) + "\n\n"
     sentence = _only_sentence(conllu, path, first)
     if mode == "gold":

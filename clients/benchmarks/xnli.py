@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from clients.benchmarks.base import Benchmark, Item, Part, attempt, named_parts, register
-from clients.benchmarks.lines import decoded, numbered_lines, tsv_fields
+from clients.benchmarks.lines import Line, numbered_lines
 from clients.benchmarks.pairs import IDS, LAYOUT, QUIRKS, REJECTS, find_pairs, pair, read_pairs
 from syntax.examples import Example, LabelSpec, Mode
 
@@ -29,33 +28,32 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _langs(path: Path) -> set[str]:
-    rows = (raw for number, raw in numbered_lines(path) if number > 1 and raw)
+    rows = (line.raw for line in numbered_lines(path) if line.number > 1 and line.raw)
     return {raw.partition(b"\t")[0].decode("utf-8", "backslashreplace") for raw in rows}
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:
     (path,) = part.files
-    _, first = next(numbered_lines(path), (1, b""))
-    columns = tuple(first.decode("utf-8", "backslashreplace").split("\t"))
+    first = next(numbered_lines(path), Line(path, 1, b""))
+    columns = tuple(first.raw.decode("utf-8", "backslashreplace").split("\t"))
     if columns != _TRANSLATED and not {"language", *_PAIR[:2]} <= set(columns):
         yield from read_pairs(part, mode, label=LABEL)
         return
     prefix = part.lang.encode() + b"\t" if "language" in columns else b""
     rows = numbered_lines(path)
     next(rows)
-    rows_of_lang = ((number, raw) for number, raw in rows if raw.startswith(prefix))
-    for count, (number, raw) in enumerate(rows_of_lang, 1):
+    rows_of_lang = (line for line in rows if line.raw.startswith(prefix))
+    for count, line in enumerate(rows_of_lang, 1):
         example_id = f"{part.split}-{count}"
-        yield attempt(example_id, partial(_example, example_id, raw, path, number, columns))
+        yield attempt(example_id, _example, line, columns)
 
 
-def _example(example_id: str, raw: bytes, path: Path, number: int, columns: Columns) -> Example:
-    where = f"{path.name}, line {number}"
-    record = dict(zip(columns, tsv_fields(decoded(raw, path, number), columns, where), strict=True))
+def _example(example_id: str, line: Line, columns: Columns) -> Example:
+    record = dict(zip(columns, line.fields(columns), strict=True))
     first, second, label = _TRANSLATED if columns == _TRANSLATED else _PAIR
     theirs = record.get(label)
     name = None if theirs is None else _OF_THEIRS.get(theirs, theirs)
-    return pair(example_id, (record[first], record[second]), name, where, LABEL)
+    return pair(example_id, (record[first], record[second]), name, line.where, LABEL)
 
 
 XNLI: Final = register(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
@@ -20,17 +20,26 @@ from clients.client.calls import (
     key_headers,
     quiet_httpx,
 )
-from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
-from clients.client.jobs import Forecast, Job, JobState
-from clients.client.results import Deletion, ParseResult, Rows
+from clients.client.jobs import Job
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
-from clients.client.staging import BackfillOptions, Sent
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.drawing.page import plain
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError, without_passwords
-from syntax.examples import DatasetSpec
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _awaitable(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """The method that makes a call, sends it and awaits its answer."""
+
+    @calls.as_method(make)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._do(make(*args, **kwargs))
+
+    return method
 
 
 class AsyncClient:
@@ -71,13 +80,8 @@ class AsyncClient:
         app = load_app(store=store, **settings)
         return cls(EMBEDDED_URL, transport=EmbeddedTransport(app))
 
-    async def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
-        """See `Client.parse`."""
-        return await self._do(calls.parse(text, **options))
-
-    async def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
-        """See `Client.parse_conllu`."""
-        return await self._do(calls.parse_conllu(text, **options))
+    parse = _awaitable(calls.parse)
+    parse_conllu = _awaitable(calls.parse_conllu)
 
     async def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
@@ -94,87 +98,21 @@ class AsyncClient:
                 pause = self._retries.pause(failure, attempt, replayable=not reader.began)
             await asyncio.sleep(pause)
 
-    async def features(
-        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
-    ) -> FeaturesResult:
-        """See `Client.features`."""
-        return await self._do(calls.features(examples, **options))
-
-    async def stored_features(
-        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
-    ) -> FeaturesResult:
-        """See `Client.stored_features`."""
-        return await self._do(calls.stored_features(key, **options))
-
-    async def stored_parse(self, key: str) -> ParseResult:
-        """See `Client.stored_parse`."""
-        return await self._do(calls.stored_parse(key))
-
-    async def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
-        """See `Client.delete_parse`."""
-        return await self._do(calls.delete_parse(key, dry_run))
-
-    async def info(self) -> dict[str, Any]:
-        """See `Client.info`."""
-        return await self._do(calls.info())
-
-    async def models(self) -> list[dict[str, Any]]:
-        """See `Client.models`."""
-        return await self._do(calls.models())
-
-    async def health(self) -> bool:
-        """See `Client.health`."""
-        return await self._do(calls.health())
-
-    async def backfill(
-        self,
-        spec: DatasetSpec,
-        examples: Iterable[Sent],
-        **options: Unpack[BackfillOptions],
-    ) -> Job:
-        """See `Client.backfill`."""
-        return await self._do(calls.backfill(spec, examples, **options))
-
-    async def forecast(
-        self,
-        spec: DatasetSpec,
-        examples: Iterable[Sent],
-        **options: Unpack[BackfillOptions],
-    ) -> Forecast:
-        """See `Client.forecast`."""
-        return await self._do(calls.forecast(spec, examples, **options))
-
-    async def datasets(self) -> list[dict[str, Any]]:
-        """See `Client.datasets`."""
-        return await self._do(calls.datasets())
-
-    async def sql(self, query: str, limit: int = 100) -> Rows:
-        """See `Client.sql`."""
-        return await self._do(calls.sql(query, limit))
-
-    async def jobs(
-        self,
-        *,
-        state: JobState | Sequence[JobState] | None = None,
-        dataset: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        """See `Client.jobs`."""
-        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
-        return await self._do(call)
-
-    async def job(self, job_id: str) -> Job:
-        """See `Client.job`."""
-        return await self._do(calls.job(job_id))
-
-    async def cancel(self, job_id: str) -> Job:
-        """See `Client.cancel`."""
-        return await self._do(calls.cancel(job_id))
-
-    async def retry(self, job_id: str) -> Job:
-        """See `Client.retry`."""
-        return await self._do(calls.retry(job_id))
+    features = _awaitable(calls.features)
+    stored_features = _awaitable(calls.stored_features)
+    stored_parse = _awaitable(calls.stored_parse)
+    delete_parse = _awaitable(calls.delete_parse)
+    info = _awaitable(calls.info)
+    models = _awaitable(calls.models)
+    health = _awaitable(calls.health)
+    backfill = _awaitable(calls.backfill)
+    forecast = _awaitable(calls.forecast)
+    datasets = _awaitable(calls.datasets)
+    sql = _awaitable(calls.sql)
+    jobs = _awaitable(calls.jobs)
+    job = _awaitable(calls.job)
+    cancel = _awaitable(calls.cancel)
+    retry = _awaitable(calls.retry)
 
     async def wait(
         self,

@@ -1,10 +1,13 @@
 """Every call to the service as a value: its request, and how its response is decoded.
 
-The synchronous and the asynchronous client share these; they differ only in how they wait.
+`Client` and `AsyncClient` have a method of the same signature for each function here; the two
+differ only in how they wait.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import logging
 import warnings
@@ -16,7 +19,9 @@ from urllib.parse import quote, urlencode
 from clients.client.failures import answered_error
 from clients.client.features import (
     ExampleLike,
+    FeatureOptions,
     FeaturesResult,
+    StoredOptions,
     check_names,
     decode_features,
     features_body,
@@ -37,6 +42,7 @@ from syntax.examples import DatasetSpec, LongSentences, ParseMode
 from syntax.strict_json import parse_json
 
 T = TypeVar("T")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 MatrixName = Literal["distance", "depth", "ancestor"]
 
@@ -166,88 +172,138 @@ class Call(Generic[T]):
         return self.decode(content)
 
 
-def parse(text: str | None = None, **options: Any) -> Call[ParseResult]:
-    """``POST /parse``."""
-    return Call("POST", "/parse", _json(decode_parse_result), body=_parse_body(text, **options))
+def parse(text: str | None = None, **options: Unpack[ParseOptions]) -> Call[ParseResult]:
+    """Parse one text or many; a text that cannot be parsed fails alone.
+
+    Args:
+        text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
+        **options: See `ParseOptions`.
+    """
+    body = _parse_body(text, **options)
+    return Call("POST", "/parse", _json(decode_parse_result), body=body)
 
 
-def parse_conllu(text: str | None = None, **options: Any) -> Call[str]:
-    """``POST /parse``, answered as CoNLL-U."""
+def parse_conllu(text: str | None = None, **options: Unpack[ParseOptions]) -> Call[str]:
+    """As `parse`, but returns CoNLL-U."""
     body = _parse_body(text, **options)
     return Call("POST", "/parse", bytes.decode, body=body, accept="text/x-conllu")
 
 
-def parse_stream(text: str | None = None, **options: Any) -> Call[None]:
+def parse_stream(text: str | None = None, **options: Unpack[ParseOptions]) -> Call[None]:
     """``POST /parse``, answered as NDJSON, which `clients.client.streams` reads."""
     body = _parse_body(text, **options)
     return Call("POST", "/parse", lambda _: None, body=body, accept="application/x-ndjson")
 
 
-def features(examples: Sequence[ExampleLike], **options: Any) -> Call[FeaturesResult]:
-    """``POST /features``."""
+def features(
+    examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
+) -> Call[FeaturesResult]:
+    """What a trainer would see of texts, pairs, passages: the arrays of a stream's batch.
+
+    Args:
+        examples: Each a text, a sequence of segments, or an `Example`; one that cannot be used
+            fails alone.
+        **options: See `FeatureOptions` and `StoredOptions`.
+    """
     body = features_body(examples, **options)
     return Call("POST", "/features", _json(decode_features), body=body)
 
 
-def stored_features(key: str | Sequence[str], **options: Any) -> Call[FeaturesResult]:
-    """``GET /features/{key}``."""
+def stored_features(
+    key: str | Sequence[str], **options: Unpack[StoredOptions]
+) -> Call[FeaturesResult]:
+    """As `features`, for one example whose parses are stored.
+
+    Args:
+        key: Its key, or the parse keys of its segments.
+        **options: See `StoredOptions`.
+    """
     return Call("GET", stored_path(key, **options), _json(decode_features))
 
 
 def stored_parse(key: str) -> Call[ParseResult]:
-    """``GET /parses/{key}``."""
+    """As `parse`, for one stored text, by the key of its parse."""
     return Call("GET", f"/parses/{quote(key, safe='')}", _json(decode_parse_result))
 
 
-def delete_parse(key: str, dry_run: bool = False) -> Call[Deletion]:
-    """``DELETE /parses/{key}``; not replayable, a second one finds nothing."""
+def delete_parse(key: str, *, dry_run: bool = False) -> Call[Deletion]:
+    """Delete a text from the store: its parse, and every example that uses the parse.
+
+    The call is not repeated when the connection breaks, as a second one finds nothing;
+    `stored_parse` then tells whether the parse is gone.
+
+    Args:
+        key: Key of the parse.
+        dry_run: Only report what would be deleted.
+
+    Raises:
+        UnknownKeyError: The store has no parse under the key.
+    """
     path = f"/parses/{quote(key, safe='')}{'?dry_run=true' if dry_run else ''}"
     return Call("DELETE", path, _json(decode_deletion), replayable=False)
 
 
 def info() -> Call[dict[str, Any]]:
-    """``GET /info``."""
+    """Release, models, defaults and limits of the service."""
     return Call("GET", "/info", _json(dict))
 
 
 def models() -> Call[list[dict[str, Any]]]:
-    """``GET /models``."""
+    """The parsers, with their languages and fingerprints."""
     return Call("GET", "/models", _json(list))
 
 
 def health() -> Call[bool]:
-    """``GET /health/ready``: any success means ready."""
+    """``True`` when the service is ready; otherwise its error."""
     return Call("GET", "/health/ready", lambda _: True)
 
 
 def backfill(
-    spec: DatasetSpec,
-    examples: Iterable[Sent],
-    **options: Unpack[BackfillOptions],
+    spec: DatasetSpec, examples: Iterable[Sent], **options: Unpack[BackfillOptions]
 ) -> Call[Job]:
-    """``POST /datasets/{name}/backfill``; not replayable, the examples can be read only once."""
+    """Send a dataset split to be parsed, aligned and stored.
+
+    The examples are streamed, so a split may be larger than memory. When this returns, the service
+    has them on disk, and the job survives a restart. `wait` waits for its end. The call is not
+    repeated: the examples can be read only once.
+
+    Args:
+        spec: Specification of the split.
+        examples: Its examples and the reader's rejections, in training order.
+        **options: See `BackfillOptions`.
+    """
     upload = Upload(backfill_spec(spec, **options), examples)
     return Call("POST", _backfill_path(spec), _json(decode_job), upload=upload, replayable=False)
 
 
 def forecast(
-    spec: DatasetSpec,
-    examples: Iterable[Sent],
-    **options: Unpack[BackfillOptions],
+    spec: DatasetSpec, examples: Iterable[Sent], **options: Unpack[BackfillOptions]
 ) -> Call[Forecast]:
-    """``POST /datasets/{name}/backfill?dry_run=true``, with the options of `backfill`."""
+    """Forecast what `backfill` would do with the same arguments; nothing is kept.
+
+    The service reads all examples and parses a sample of them.
+    """
     path = f"{_backfill_path(spec)}?dry_run=true"
-    upload = backfill(spec, examples, **options).upload
+    upload = Upload(backfill_spec(spec, **options), examples)
     return Call("POST", path, _json(decode_forecast), upload=upload, replayable=False)
 
 
 def datasets() -> Call[list[dict[str, Any]]]:
-    """``GET /datasets``."""
+    """The datasets of the store, with the drops of each split."""
     return Call("GET", "/datasets", _json(list))
 
 
-def sql(query: str, limit: int) -> Call[Rows]:
-    """``POST /sql``."""
+def sql(query: str, limit: int = 100) -> Call[Rows]:
+    """Query the store by SQL or by a graph pattern; takes a key with the role ``admin``.
+
+    Args:
+        query: One SELECT, or ``pattern { V [upos=VERB]; V -[obj]-> O }``; see
+            docs/reference/store.md.
+        limit: Most rows, at most 1,000.
+
+    Raises:
+        SpecError: The query is wrong, or takes too much memory.
+    """
     return Call("POST", "/sql", _json(decode_rows), body={"query": query, "limit": limit})
 
 
@@ -258,7 +314,14 @@ def jobs(
     before: str | None = None,
     limit: int | None = None,
 ) -> Call[list[Job]]:
-    """``GET /jobs``."""
+    """The newest jobs, newest first.
+
+    Args:
+        state: Only those in this state, or in one of these.
+        dataset: Only those for this dataset.
+        before: Id of the last job of the previous page.
+        limit: Largest number of jobs; 100 when left out.
+    """
     wanted = {"state": state, "dataset": dataset, "before": before, "limit": limit}
     query = urlencode({name: x for name, x in wanted.items() if x is not None}, doseq=True)
     path = f"/jobs?{query}" if query else "/jobs"
@@ -266,18 +329,40 @@ def jobs(
 
 
 def job(job_id: str) -> Call[Job]:
-    """``GET /jobs/{id}``."""
+    """One job."""
     return Call("GET", _job_path(job_id), _json(decode_job))
 
 
 def cancel(job_id: str) -> Call[Job]:
-    """``DELETE /jobs/{id}``."""
+    """Stop a job; its stored examples stay."""
     return Call("DELETE", _job_path(job_id), _json(decode_job))
 
 
 def retry(job_id: str) -> Call[Job]:
-    """``POST /jobs/{id}/retry``; not replayable, a second one finds nothing to retry."""
+    """Run the failed shards of a failed job again; the call itself is not repeated.
+
+    Raises:
+        ConflictError: The job has not failed.
+        UploadGoneError: Its examples are no longer kept; send the backfill again.
+    """
     return Call("POST", f"{_job_path(job_id)}/retry", _json(decode_job), replayable=False)
+
+
+def as_method(make: Callable[..., Call[Any]]) -> Callable[[Method], Method]:
+    """Give a method the name, docstring and signature of the call that it makes and waits for."""
+    given = inspect.signature(make)
+    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    result = str(given.return_annotation).removeprefix("Call[").removesuffix("]")
+
+    def dress(method: Method) -> Method:
+        functools.update_wrapper(method, make)
+        method.__annotations__ = {**make.__annotations__, "return": result}
+        parameters = [myself, *given.parameters.values()]
+        shown = given.replace(parameters=parameters, return_annotation=result)
+        vars(method)["__signature__"] = shown
+        return method
+
+    return dress
 
 
 def events_path(job_id: str) -> str:

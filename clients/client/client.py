@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
@@ -20,17 +20,24 @@ from clients.client.calls import (
     key_headers,
     quiet_httpx,
 )
-from clients.client.features import ExampleLike, FeatureOptions, FeaturesResult, StoredOptions
-from clients.client.jobs import Forecast, Job, JobState
-from clients.client.results import Deletion, ParseResult, Rows
+from clients.client.jobs import Job
 from clients.client.retries import MAX_OUTAGE_SECONDS, OnOutage, Outage, Retries
-from clients.client.staging import BackfillOptions, Sent
 from clients.client.streams import AnswerReader, JobEvents, NumberedItem, is_event_stream
 from syntax.drawing.page import plain
 from syntax.errors import OverloadedError, ParsebankError, RateLimitError, without_passwords
-from syntax.examples import DatasetSpec
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _blocking(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """The method that makes a call, sends it and waits for its answer."""
+
+    @calls.as_method(make)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._do(make(*args, **kwargs))
+
+    return method
 
 
 class Client:
@@ -96,18 +103,8 @@ class Client:
         app = load_app(store=store, **settings)
         return cls(EMBEDDED_URL, transport=BlockingTransport(app))
 
-    def parse(self, text: str | None = None, **options: Unpack[ParseOptions]) -> ParseResult:
-        """Parse one text or many; a text that cannot be parsed fails alone.
-
-        Args:
-            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
-            **options: See `ParseOptions`.
-        """
-        return self._do(calls.parse(text, **options))
-
-    def parse_conllu(self, text: str | None = None, **options: Unpack[ParseOptions]) -> str:
-        """As `parse`, but returns CoNLL-U."""
-        return self._do(calls.parse_conllu(text, **options))
+    parse = _blocking(calls.parse)
+    parse_conllu = _blocking(calls.parse_conllu)
 
     def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
@@ -131,142 +128,21 @@ class Client:
                 pause = self._retries.pause(failure, attempt, replayable=not reader.began)
             time.sleep(pause)
 
-    def features(
-        self, examples: Sequence[ExampleLike], **options: Unpack[FeatureOptions]
-    ) -> FeaturesResult:
-        """What a trainer would see of texts, pairs, passages: the arrays of a stream's batch.
-
-        Args:
-            examples: Each a text, a sequence of segments, or an `Example`; one that cannot be
-                used fails alone.
-            **options: See `FeatureOptions` and `StoredOptions`.
-        """
-        return self._do(calls.features(examples, **options))
-
-    def stored_features(
-        self, key: str | Sequence[str], **options: Unpack[StoredOptions]
-    ) -> FeaturesResult:
-        """As `features`, for one example whose parses are stored.
-
-        Args:
-            key: Its key, or the parse keys of its segments.
-            **options: See `StoredOptions`.
-        """
-        return self._do(calls.stored_features(key, **options))
-
-    def stored_parse(self, key: str) -> ParseResult:
-        """As `parse`, for one stored text, by the key of its parse."""
-        return self._do(calls.stored_parse(key))
-
-    def delete_parse(self, key: str, *, dry_run: bool = False) -> Deletion:
-        """Delete a text from the store: its parse, and every example that uses the parse.
-
-        The call is not repeated when the connection breaks; `stored_parse` then tells whether the
-        parse is gone.
-
-        Args:
-            key: Key of the parse.
-            dry_run: Only report what would be deleted.
-
-        Raises:
-            UnknownKeyError: The store has no parse under the key.
-        """
-        return self._do(calls.delete_parse(key, dry_run))
-
-    def info(self) -> dict[str, Any]:
-        """Release, models, defaults and limits of the service."""
-        return self._do(calls.info())
-
-    def models(self) -> list[dict[str, Any]]:
-        """The parsers, with their languages and fingerprints."""
-        return self._do(calls.models())
-
-    def health(self) -> bool:
-        """Whether the service is ready; raises an error if it is not."""
-        return self._do(calls.health())
-
-    def backfill(
-        self,
-        spec: DatasetSpec,
-        examples: Iterable[Sent],
-        **options: Unpack[BackfillOptions],
-    ) -> Job:
-        """Send a dataset split to be parsed, aligned and stored.
-
-        The examples are streamed, so a split may be larger than memory. When this returns, the
-        service has them on disk, and the job survives a restart. `wait` waits for its end.
-
-        Args:
-            spec: Specification of the split.
-            examples: Its examples and the reader's rejections, in training order.
-            options: See `BackfillOptions`.
-        """
-        return self._do(calls.backfill(spec, examples, **options))
-
-    def forecast(
-        self,
-        spec: DatasetSpec,
-        examples: Iterable[Sent],
-        **options: Unpack[BackfillOptions],
-    ) -> Forecast:
-        """Forecast what `backfill` would do with the same arguments; nothing is kept.
-
-        The service reads all examples and parses a sample of them.
-        """
-        return self._do(calls.forecast(spec, examples, **options))
-
-    def datasets(self) -> list[dict[str, Any]]:
-        """The datasets of the store, with the drops of each split."""
-        return self._do(calls.datasets())
-
-    def sql(self, query: str, limit: int = 100) -> Rows:
-        """Query the store by SQL or by a graph pattern; takes a key with the role ``admin``.
-
-        Args:
-            query: One SELECT, or ``pattern { V [upos=VERB]; V -[obj]-> O }``; see
-                docs/reference/store.md.
-            limit: Most rows, at most 1,000.
-
-        Raises:
-            SpecError: The query is wrong, or takes too much memory.
-        """
-        return self._do(calls.sql(query, limit))
-
-    def jobs(
-        self,
-        *,
-        state: JobState | Sequence[JobState] | None = None,
-        dataset: str | None = None,
-        before: str | None = None,
-        limit: int | None = None,
-    ) -> list[Job]:
-        """The newest jobs, newest first.
-
-        Args:
-            state: Only those in this state, or in one of these.
-            dataset: Only those for this dataset.
-            before: Id of the last job of the previous page.
-            limit: Largest number of jobs; 100 when left out.
-        """
-        call = calls.jobs(state=state, dataset=dataset, before=before, limit=limit)
-        return self._do(call)
-
-    def job(self, job_id: str) -> Job:
-        """One job."""
-        return self._do(calls.job(job_id))
-
-    def cancel(self, job_id: str) -> Job:
-        """Stop a job; its stored examples stay."""
-        return self._do(calls.cancel(job_id))
-
-    def retry(self, job_id: str) -> Job:
-        """Run the failed shards of a failed job again.
-
-        Raises:
-            ConflictError: The job has not failed.
-            UploadGoneError: Its examples are no longer kept; send the backfill again.
-        """
-        return self._do(calls.retry(job_id))
+    features = _blocking(calls.features)
+    stored_features = _blocking(calls.stored_features)
+    stored_parse = _blocking(calls.stored_parse)
+    delete_parse = _blocking(calls.delete_parse)
+    info = _blocking(calls.info)
+    models = _blocking(calls.models)
+    health = _blocking(calls.health)
+    backfill = _blocking(calls.backfill)
+    forecast = _blocking(calls.forecast)
+    datasets = _blocking(calls.datasets)
+    sql = _blocking(calls.sql)
+    jobs = _blocking(calls.jobs)
+    job = _blocking(calls.job)
+    cancel = _blocking(calls.cancel)
+    retry = _blocking(calls.retry)
 
     def wait(
         self,

@@ -24,12 +24,7 @@ settings, and refuses what the app would refuse, without building it."""
 
 
 def load_app(**settings: Any) -> Any:
-    """Build the service's app.
-
-    Raises:
-        MissingExtraError: No installed distribution offers the app.
-        SpecError: A setting or its value is invalid.
-    """
+    """Build the service's app."""
     found = [*entry_points(group=APP_GROUP)]
     if not found:
         raise MissingExtraError(
@@ -45,9 +40,6 @@ def check_names(names: Mapping[str, Iterable[Any]], **settings: Any) -> None:
     Args:
         names: ``parsers`` as pairs of a name and a language, ``tokenizers`` and ``policies``.
         **settings: Settings, as of `load_app`.
-
-    Raises:
-        ParsebankError: The app's own error.
     """
     for check in entry_points(group=CHECK_GROUP):
         _called(check.load(), {**settings, **names})

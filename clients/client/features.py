@@ -212,9 +212,6 @@ def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
         function: Name of the function.
         options: The keywords given.
         known: The `TypedDict` of the function's keywords.
-
-    Raises:
-        TypeError: A keyword is unknown.
     """
     unknown = options.keys() - known.__annotations__.keys()
     if unknown:

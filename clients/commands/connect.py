@@ -41,9 +41,6 @@ def engine_settings(
     """Settings of a service in this process: those that were given.
 
     A scheduler alone says which engine is meant.
-
-    Raises:
-        BadParameter: The service at ``address`` has its own.
     """
     given = {"engine": engine or (scheduler and "dask"), "dask_scheduler": scheduler}
     settings = {name: value for name, value in given.items() if value is not None}
@@ -61,9 +58,6 @@ def own_jobs(shard: str | None, address: str | None) -> Iterator[dict[str, str]]
 
     The tasks of an array job have the store in common and nothing else: their jobs are in a
     temporary folder of their own machine.
-
-    Raises:
-        BadParameter: A shard was given, and the service at ``address`` is meant.
     """
     from tempfile import TemporaryDirectory
 
@@ -80,11 +74,7 @@ def own_jobs(shard: str | None, address: str | None) -> Iterator[dict[str, str]]
 
 
 def service_address(url: str | None, store: str | None) -> str | None:
-    """Address of the service that is meant, ``None`` for one in this process.
-
-    Raises:
-        BadParameter: Both were given.
-    """
+    """Address of the service that is meant, ``None`` for one in this process."""
     if url and store:
         raise typer.BadParameter("give --url or --store, not both")
     return url or (None if store else os.environ.get("PARSEBANK_URL"))
@@ -109,11 +99,6 @@ def connect(
         names: What requests will name, which a service in this process checks before it starts:
             ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``.
         **settings: Further settings, for a service in this process.
-
-    Raises:
-        BadParameter: Both were given.
-        ParsebankError: A service in this process could not use any of the parsers, tokenizers or
-            policies, or not the store.
     """
     address = service_address(url, store)
     if address:

@@ -37,9 +37,6 @@ def read_tokens(path: Path) -> dict[str, Any]:
 
     Returns:
         ``tokens``, and ``token_labels`` where there are labels.
-
-    Raises:
-        SpecError: The file is empty, or some tokens have a label and others none.
     """
     with open_file(path) as file:
         content = file.read()
@@ -57,11 +54,7 @@ def read_tokens(path: Path) -> dict[str, Any]:
 
 
 def matrix_names(given: Iterable[str] | None) -> list[str]:
-    """The matrices of a list such as ``distance,depth``.
-
-    Raises:
-        UnknownNameError: There is no such matrix.
-    """
+    """The matrices of a list such as ``distance,depth``."""
     names = listed(given)
     for name in names:
         if name not in get_args(MatrixName):

@@ -123,12 +123,7 @@ def watch(
 
 @contextmanager
 def _client(url: str | None, store: str | None, *, working: bool = False) -> Iterator[Client]:
-    """The store that is named, or the running service, or the store of a `backfill` without either.
-
-    Raises:
-        SpecError: There is no such store.
-        ServiceUnreachableError: No service answers.
-    """
+    """The store or service that is named, else the running service, else a `backfill`'s store."""
     from clients.client.calls import URL
     from clients.client.failures import ServiceUnreachableError
     from syntax.errors import SpecError

@@ -29,10 +29,6 @@ def wanted_parts(
         path: Its files.
         splits: Names, as `syntax.lists.listed` takes them.
         langs: The same of languages.
-
-    Raises:
-        SpecError: The files do not tell the split or language that `ALL` stands for, or one file is
-            asked for in several.
     """
     found = [
         part
@@ -104,9 +100,6 @@ def chosen_reader(
         id_column: The column with the id.
         whole_files: Of ``text``, whether a file is one text.
         dev_share: Share of the texts that are ``dev``; ``None`` leaves splits to the files.
-
-    Raises:
-        SpecError: An option is for another reader, or columns have an unknown kind.
     """
     from clients.benchmarks.held_out import with_dev_share
 

@@ -153,12 +153,7 @@ class BackfillPlan:
     options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse what no service is needed to refuse: a mode, or a plan without a readable part.
-
-        Raises:
-            SpecError: The reader has no such mode, or the files lack a column.
-            UnknownNameError: None of the parts is there.
-        """
+        """Refuse what no service is needed to refuse: a mode, or a plan without a readable part."""
         self.reader.mode(self.mode)
         failures = []
         for split, lang in self.parts:

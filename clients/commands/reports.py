@@ -64,11 +64,7 @@ def _unsent(outcome: Outcome) -> list[str]:
 
 
 def check_report(path: Path) -> None:
-    """Make the folder of a report, before anything is sent that would be reported.
-
-    Raises:
-        SpecError: Nothing can be written there.
-    """
+    """Make the folder of a report, before anything is sent that would be reported."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -153,11 +153,7 @@ def _drawn_file(path: Path, sent_ids: Sequence[str], form: Format, layout: Layou
 
 
 def _selected(path: Path, sent_ids: Sequence[str]) -> list[Sentence]:
-    """The sentences of a file, or those asked for, in the order of the file.
-
-    Raises:
-        UnknownNameError: The file has no sentence of that id.
-    """
+    """The sentences of a file, or those asked for, in the order of the file."""
     from syntax.registry import unknown_name
     from syntax.trees.conllu import read_conllu
 

@@ -269,12 +269,12 @@ def test_two_files_that_claim_one_part_are_refused(tmp_path):
 
 
 def test_attempt_turns_a_named_error_into_a_rejection():
-    def fail() -> Example:
+    def fail(example_id: str) -> Example:
         raise EmptyTextError("nothing there")
 
     assert attempt("x-1", fail) == Rejection("x-1", "empty_text", "nothing there")
     example = Example("x-1", (Segment(text="a"),))
-    assert attempt("x-1", lambda: example) is example
+    assert attempt("x-1", lambda _: example) is example
 
 
 def test_long_listings_are_cut(tmp_path):

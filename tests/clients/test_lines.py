@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from clients.benchmarks.lines import (
     MOST_LINES,
+    Line,
     blocks,
-    decoded,
     encoding_of,
     numbered_lines,
-    tsv_fields,
 )
 from syntax.errors import ExampleError, InputError, InvalidCharacterError
 
@@ -22,7 +21,7 @@ def read(tmp_path):
     def read(content: bytes) -> list[tuple[int, bytes]]:
         path = tmp_path / "lines.txt"
         path.write_bytes(content)
-        return list(numbered_lines(path))
+        return [(line.number, line.raw) for line in numbered_lines(path)]
 
     return read
 
@@ -60,7 +59,7 @@ def test_a_file_whose_lines_end_with_cr_alone_is_named(read):
 
 def test_invalid_bytes_are_named_with_line_and_position(tmp_path):
     with pytest.raises(InvalidCharacterError, match=r"x\.txt, line 7: byte 0xff at position 2"):
-        decoded(b"ab\xffc", tmp_path / "x.txt", 7)
+        Line(tmp_path / "x.txt", 7, b"ab\xffc").text()
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]))))
@@ -68,7 +67,7 @@ def test_lines_come_back_as_written(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("lines") / "lines.txt"
     texts = [text.removeprefix("\ufeff") for text in texts]
     path.write_bytes("".join(f"{text}\n" for text in texts).encode())
-    got = [decoded(raw, path, number) for number, raw in numbered_lines(path)]
+    got = [line.text() for line in numbered_lines(path)]
     assert got == texts
 
 
@@ -108,7 +107,10 @@ def test_the_encoding_is_that_of_most_lines_beyond_ascii(tmp_path, content, enco
     assert encoding_of(path, ("utf-8",)) == "utf-8"
 
 
-def test_fields_are_counted_and_quotation_marks_are_text():
-    assert tsv_fields('"a\tb"', ("x", "y"), "here") == ['"a', 'b"']
-    with pytest.raises(ExampleError, match="here has 1 fields; expected 2 separated by TAB: x, y"):
-        tsv_fields("a", ("x", "y"), "here")
+def test_fields_are_counted_and_quotation_marks_are_text(tmp_path):
+    path = tmp_path / "x.tsv"
+    assert Line(path, 3, b'"a\tb"').fields(("x", "y")) == ['"a', 'b"']
+    with pytest.raises(
+        ExampleError, match=r"x\.tsv, line 3 has 1 fields; expected 2 separated by TAB: x, y"
+    ):
+        Line(path, 3, b"a").fields(("x", "y"))

@@ -53,8 +53,10 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         text = read_file(path)
         content = {} if text is None else parse_json(text)
-    except (ModelLoadError, ValueError) as error:
-        raise ModelLoadError(f"{path} cannot be read: {error}", path=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ModelLoadError(f"{path} is not UTF-8: {error}", path=str(path)) from None
+    except ValueError as error:
+        raise ModelLoadError(f"{path} is not JSON: {error}", path=str(path)) from None
     if not isinstance(content, dict):
         raise ModelLoadError(f"{path} is not a JSON object", path=str(path))
     return content

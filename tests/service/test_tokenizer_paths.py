@@ -143,7 +143,7 @@ async def test_a_pipe_in_a_folder_is_refused_before_anything_is_opened(
     async with serve(tokenizers_dir=folder.parent) as client:
         answer = await client.post("/parse", json={"text": "It works.", "tokenizer": "mine"})
     assert (answer.status_code, answer.json()["error_type"]) == (422, "unknown_tokenizer")
-    assert f"{file} is no regular file, but a pipe" in answer.json()["message"]
+    assert f"{file} is not a regular file, but a pipe" in answer.json()["message"]
 
 
 async def test_names_and_files_that_the_system_refuses_are_the_callers(

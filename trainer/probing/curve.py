@@ -87,7 +87,7 @@ def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> d
     """The curve of a task, as plain JSON.
 
     Args:
-        task: ``distance``, ``depth``, one of `trainer.probing.items.OF_WORDS`, or a label column.
+        task: ``distance``, ``depth``, one of `WORD_PROBES`, or a label column.
         encoded: The three splits.
         options: Which layers and seeds, and how probes are trained.
     """

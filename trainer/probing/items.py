@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.trees.ud import DEPREL, UPOS
-from trainer.probing.options import OF_WORDS, probed_label
+from trainer.probing.options import probed_label
 from trainer.probing.states import Encoded
+from trainer.probing.words import WORD_PROBES
 from trainer.tasks.classes import class_ids
 
 MASK: Final = "mask"
@@ -58,18 +58,17 @@ def items_of(task: str, encoded: Encoded) -> Items:
     """The items of a task in a split.
 
     Args:
-        task: One of `OF_WORDS`, or a label column of classes.
+        task: One of `WORD_PROBES`, or a label column of classes.
         encoded: The split.
     """
-    if task not in OF_WORDS:
+    if task not in WORD_PROBES:
         return _of_examples(task, encoded)
-    gold = (encoded.upos if task == "upos" else encoded.deprel).astype(np.int64)
-    words = np.arange(len(gold))
-    pairs = np.stack([words, encoded.parents], 1)
-    rows = pairs if task == "arc" else pairs[:, :1]
-    asked = (gold > 0) & (rows >= 0).all(1)
-    names = UPOS if task == "upos" else DEPREL
-    return Items(rows[asked], gold[asked], encoded.examples[asked], True, names)
+    probe = WORD_PROBES[task]
+    gold = probe.classes(encoded).astype(np.int64)
+    pairs = np.stack([np.arange(len(gold)), encoded.parents], 1)
+    rows = pairs if probe.with_head else pairs[:, :1]
+    asked = (gold >= 0) & (rows >= 0).all(1)
+    return Items(rows[asked], gold[asked], encoded.examples[asked], True, tuple(probe.names))
 
 
 def _of_examples(name: str, encoded: Encoded) -> Items:

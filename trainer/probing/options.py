@@ -13,6 +13,7 @@ from syntax.examples import LabelSpec
 from syntax.lists import ParserChoice
 from syntax.options import Count, NonNegativeInt, Share, check_fields
 from syntax.registry import unknown_name
+from trainer.probing.words import WORD_PROBES
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
@@ -25,13 +26,6 @@ TEST: Final = "test"
 SPLITS: Final = (TRAIN, DEV, TEST)
 
 STRUCTURE: Final[Mapping[str, Target]] = {"distance": "distance", "depth": "depth"}
-
-OF_WORDS: Final = {
-    "upos": "UPOS of a word",
-    "deprel": "relation of a word, from its state alone",
-    "arc": "relation of a word, from its state and that of its head",
-}
-"""Edge probes (Tenney et al. 2019): what is asked of the state of a word, or of a pair."""
 
 Pool = Literal["cls", "mean", "max"]
 """The vector of a text: the state of its first special token, or mean or maximum of its pieces."""
@@ -169,7 +163,7 @@ class ProbedData:
 def check_tasks(tasks: Iterable[str], dataset: FeatureDataset) -> None:
     """Refuse a task that is neither a probe of words nor a class label of the dataset."""
     for name in tasks:
-        if name not in OF_WORDS and name not in STRUCTURE:
+        if name not in WORD_PROBES and name not in STRUCTURE:
             probed_label(name, dataset.labels)
 
 
@@ -177,7 +171,7 @@ def probed_label(name: str, labels: Iterable[LabelSpec]) -> LabelSpec:
     """The label column that a probe is asked for; errors as of `check_tasks`."""
     known = {label.name: label for label in labels}
     if name not in known:
-        raise unknown_name("probe", name, {*known, *OF_WORDS, *STRUCTURE})
+        raise unknown_name("probe", name, {*known, *WORD_PROBES, *STRUCTURE})
     if known[name].kind != "class":
         raise SpecError(f"the label {name!r} is of kind {known[name].kind!r}; a probe needs class")
     return known[name]

@@ -19,14 +19,25 @@ from service.parsers import BACKENDS
 from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
 from trainer.objectives import OBJECTIVES
+from trainer.probing.words import WORD_PROBES
 from trainer.recipes import RECIPES
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 
 PAGES = Path(__file__).parents[3] / "docs" / "extend"
-REGISTRIES = (BACKENDS, MATRICES, BENCHMARKS, POLICIES, SYSTEMS, OBJECTIVES, TASKS, RECIPES)
+REGISTRIES = (
+    BACKENDS,
+    MATRICES,
+    BENCHMARKS,
+    POLICIES,
+    SYSTEMS,
+    OBJECTIVES,
+    TASKS,
+    RECIPES,
+    WORD_PROBES,
+)
 QUICK = ("benchmark", "matrix", "parser", "subword-policy")
-SLOW = ("objective", "system", "task")
+SLOW = ("objective", "probe", "system", "task")
 
 
 class Block(NamedTuple):

@@ -44,6 +44,7 @@ from trainer.probing.options import (
     StructureOptions,
 )
 from trainer.probing.states import Encoded, StockLayers, encode, pooled
+from trainer.probing.words import WORD_PROBES, WordProbe
 from trainer.reproduction.rows.probing import findings
 from trainer.systems.frozen.states import with_states
 
@@ -203,6 +204,20 @@ def test_a_pair_is_a_word_and_its_head() -> None:
     assert first[1] == encoded.parents[first[0]]
     found = features(encoded, 0, items)
     assert (found[0] == np.concatenate(encoded.words[0][first]).astype(np.float32)).all()
+
+
+def test_a_probe_that_is_added_asks_the_words_that_have_a_class(monkeypatch) -> None:
+    monkeypatch.setitem(WORD_PROBES._items, "last", WordProbe(("no", "yes"), _is_last))
+    items = items_of("last", synthetic(3))
+    assert items.of_words
+    assert set(items.gold.tolist()) == {0, 1}
+    assert items.names == ("no", "yes")
+
+
+def _is_last(split: Encoded) -> np.ndarray:
+    found = np.where(split.parents >= 0, 0, -1)
+    found[split.starts[1:] - 1] = 1
+    return found
 
 
 def test_features_of_the_mask_are_its_sums() -> None:

@@ -1,0 +1,49 @@
+"""Probes of words: what a classifier is asked of a word's state (Tenney et al. 2019).
+
+Nothing here imports torch. One more probe is a `WordProbe` under a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syntax.registry import Registry
+from syntax.trees.ud import DEPREL, UPOS
+
+if TYPE_CHECKING:
+    from trainer.probing.states import Encoded
+
+
+@dataclass(frozen=True, slots=True)
+class WordProbe:
+    """A question about each word, or about each word and its head.
+
+    Attributes:
+        names: The classes.
+        classes: Gives the class of each word of a split: its place in ``names``, or -1 where the
+            word is not asked. *Shape:* (T,).
+        with_head: Whether the classifier also reads the state of the word's head; then roots are
+            not asked.
+    """
+
+    names: Sequence[str]
+    classes: Callable[[Encoded], NDArray[Any]]
+    with_head: bool = False
+
+
+def _known(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Ids of `syntax.trees.ud`, with -1 for 0, which stands for none."""
+    return np.where(ids > 0, ids, -1).astype(np.int64)
+
+
+WORD_PROBES: Final[Registry[WordProbe]] = Registry("word probe")
+"""Every probe of words by name."""
+
+WORD_PROBES.add("upos", WordProbe(UPOS, lambda split: _known(split.upos)))
+WORD_PROBES.add("deprel", WordProbe(DEPREL, lambda split: _known(split.deprel)))
+WORD_PROBES.add("arc", WordProbe(DEPREL, lambda split: _known(split.deprel), with_head=True))

@@ -128,7 +128,6 @@ class StreamedDataset(ABC):
         buffers: Literal["fresh", "ring"] = "fresh",
         spans: Mapping[str, Sequence[Span]] | Sequence[str] | None = None,
         samplers: Sequence[Sampler] = (),
-        **moved: Any,
     ) -> FeatureStream:
         """One epoch of batches.
 
@@ -156,18 +155,16 @@ class StreamedDataset(ABC):
             spans: Spans of characters by ``example_id``, for matrices that go by marks, or the
                 names of label columns of kind ``spans``.
             samplers: Contrastive samples to draw for each example; their arrays join the batch.
-            **moved: Other options of the two objects, which were keywords in earlier releases;
-                each gives a `DeprecationWarning`.
 
         Raises:
             SpecError: An option is of another type or out of its range; options contradict each
                 other or the dataset; or a keyword and its object say different things.
-            UnknownNameError: There is no such option, policy or matrix, or the template names a
-                field that the dataset does not have.
+            UnknownNameError: There is no such policy or matrix, or the template names a field that
+                the dataset does not have.
         """
         given = {
             name: value
             for name, value in locals().items()
-            if name not in ("self", "assembly", "order", "moved")
+            if name not in ("self", "assembly", "order")
         }
-        return FeatureStream(self, read_options({**given, **moved}, assembly, order))
+        return FeatureStream(self, read_options(given, assembly, order))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -109,7 +108,6 @@ def read_options(
     given: Mapping[str, Any],
     assembly: AssemblySpec | None = None,
     order: OrderPolicy | None = None,
-    stacklevel: int = 3,
 ) -> StreamOptions:
     """The options of a stream from its keywords and from the two objects that hold the others.
 
@@ -117,10 +115,9 @@ def read_options(
     is what the other one says.
 
     Args:
-        given: Values by name, of those in `StreamOptions`, `AssemblySpec` and `OrderPolicy`.
+        given: Values by name, of those in `StreamOptions` and of `DAILY`.
         assembly: Says the rest of assembly.
         order: Says the rest of the order.
-        stacklevel: Whom to warn of keywords that moved into one of the two, as `warnings.warn`.
 
     Raises:
         SpecError: A value is of another type or out of its range, options contradict each other,
@@ -129,9 +126,8 @@ def read_options(
     """
     own = options_of(StreamOptions)
     for name in given:
-        if name not in own and name not in DEFAULTS:
-            raise unknown_name("option of a stream", name, {*own, *DEFAULTS})
-    _warn_of_moved([name for name in given if name not in own and name not in DAILY], stacklevel)
+        if name not in own and name not in DAILY:
+            raise unknown_name("option of a stream", name, {*own, *DAILY, "assembly", "order"})
     values = {"max_length": MAX_LENGTH, **given}
     stored = isinstance(values.get("matrices"), str) and values["matrices"] == STORED
     if stored:
@@ -158,17 +154,3 @@ def _joined(name: str, held: T, values: Mapping[str, Any]) -> T:
                     f"{option} is {said!r}, and {here!r} in `{name}`; give it in one of the two"
                 )
     return replace(held, **changes) if changes else held
-
-
-def _warn_of_moved(names: Sequence[str], stacklevel: int) -> None:
-    """Warn of keywords that have moved to `AssemblySpec` or `OrderPolicy`."""
-    spelled = []
-    for home, kind in (("assembly", AssemblySpec), ("order", OrderPolicy)):
-        if found := [f"{name}=..." for name in names if name in options_of(kind)]:
-            spelled.append(f"`{home}={kind.__name__}({', '.join(found)})`")
-    if spelled:
-        warnings.warn(
-            f"the options {', '.join(names)} of a stream have moved; give {' and '.join(spelled)}",
-            DeprecationWarning,
-            stacklevel=stacklevel + 1,
-        )

@@ -13,8 +13,8 @@ from syntax.options import options_of
 def keywords(**options: Any) -> dict[str, Any]:
     """Options as `stream` takes them: those that are no keywords in the object that holds them."""
     for home, kind in (("assembly", AssemblySpec), ("order", OrderPolicy)):
-        moved = {name: options.pop(name) for name in options_of(kind).keys() - DAILY & set(options)}
-        if moved:
+        held = {name: options.pop(name) for name in options_of(kind).keys() - DAILY & set(options)}
+        if held:
             length = {"max_length": options.get("max_length", MAX_LENGTH)}
-            options[home] = kind(**moved, **(length if home == "assembly" else {}))
+            options[home] = kind(**held, **(length if home == "assembly" else {}))
     return options

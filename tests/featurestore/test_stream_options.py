@@ -83,35 +83,10 @@ def same(one, other) -> bool:
     )
 
 
-OLD = {"joint_root": False, "stride": 5, "truncation": "only_second", "pool": 1, "max_length": 40}
-NEW = {
-    "assembly": AssemblySpec(max_length=40, joint_root=False, stride=5, truncation="only_second"),
-    "order": OrderPolicy(pool=1),
-}
-
-
-def test_keywords_of_earlier_releases_work_and_name_the_new_spelling(data) -> None:
-    with pytest.warns(DeprecationWarning, match="have moved") as caught:
-        old = data.stream(batch_size=8, **OLD)
-    (warning,) = caught
-    assert warning.filename == __file__
-    assert "`assembly=AssemblySpec(joint_root=..., stride=..., truncation=...)`" in str(
-        warning.message
-    )
-    assert "`order=OrderPolicy(pool=...)`" in str(warning.message)
-    assert same(old, data.stream(batch_size=8, **NEW))
-
-
-def test_a_mixture_warns_once_of_moved_keywords(data) -> None:
-    with pytest.warns(DeprecationWarning, match="have moved") as caught:
-        old = FeatureMixture({"one": data, "two": data}, batch_size=8, **OLD)
-    (warning,) = caught
-    assert warning.filename == __file__
-    assert same(old, FeatureMixture({"one": data, "two": data}, batch_size=8, **NEW))
-
-
 def test_an_unknown_option_is_refused_by_name(data) -> None:
     with pytest.raises(UnknownNameError, match=r"'batchsize'.*Did you mean 'batch_size'"):
+        FeatureMixture({"one": data}, batchsize=8)
+    with pytest.raises(TypeError, match="batchsize"):
         data.stream(batchsize=8)
 
 

@@ -154,11 +154,7 @@ class DatasetInfo:
 
 
 def key_bytes(keys: list[str]) -> bytes:
-    """The 16 bytes of each key, one after the other.
-
-    Raises:
-        SpecError: A key is not 32 lower-case hexadecimal digits.
-    """
+    """The 16 bytes of each key, one after the other."""
     joined = "".join(keys)
     try:
         digests = bytes.fromhex(joined)

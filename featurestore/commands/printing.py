@@ -30,11 +30,7 @@ Version = Annotated[
 
 
 def open_there(uri: str) -> FeatureStore:
-    """The store at a place, where there has to be one.
-
-    Raises:
-        StoreFormatError: There is none.
-    """
+    """The store at a place, where there has to be one."""
     from featurestore.store import open_store
     from featurestore.tables.root import MARKER, read_format
     from syntax.errors import StoreFormatError

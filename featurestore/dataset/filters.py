@@ -28,11 +28,7 @@ Of tags and spans, an example is wanted if it has any of these names among its o
 
 
 def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
-    """Which examples are in one of the languages. *Shape:* (N,).
-
-    Raises:
-        UnknownDatasetError: None of the examples is in one of the languages.
-    """
+    """Which examples are in one of the languages. *Shape:* (N,)."""
     wanted = checked("langs", tuple[str, ...], langs)
     known = {rows.parts[part][1] for part in np.unique(rows.part)}
     for lang in wanted:
@@ -43,11 +39,7 @@ def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
 
 
 def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.bool_]:
-    """Which examples have a number of stored pieces within bounds. *Shape:* (N,).
-
-    Raises:
-        SpecError: A bound is no whole number, or they exclude every length.
-    """
+    """Which examples have a number of stored pieces within bounds. *Shape:* (N,)."""
     shortest = checked("shortest", int, shortest)
     longest = checked("longest", int | None, longest)
     if longest is not None and longest < shortest:
@@ -59,12 +51,7 @@ def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.
 def with_labels(
     rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], wanted: Wanted
 ) -> NDArray[np.bool_]:
-    """Which examples have wanted values in every column named. *Shape:* (N,).
-
-    Raises:
-        UnknownNameError: No such label column, or a class has no such name.
-        SpecError: The values of a column are no collection, or of another type than the column's.
-    """
+    """Which examples have wanted values in every column named. *Shape:* (N,)."""
     if not isinstance(wanted, Mapping):
         raise SpecError(f"labels is {wanted!r}; it must be a mapping of columns to lists of values")
     known = {label.name: label for label in labels}
@@ -81,11 +68,7 @@ def with_labels(
 def with_any_label(
     rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], names: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Which examples have a label in every column named, be it an empty list. *Shape:* (N,).
-
-    Raises:
-        UnknownNameError: No such label column.
-    """
+    """Which examples have a label in every column named, be it an empty list. *Shape:* (N,)."""
     known = [label.name for label in labels]
     if unknown := [name for name in names if name not in known]:
         raise unknown_name("label", unknown[0], known)

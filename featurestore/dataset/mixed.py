@@ -70,10 +70,6 @@ def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int) -> Fea
         data: The large dataset.
         gold: The small one, of the same tokenizer, fields and labels.
         every: Examples of ``data`` for one of ``gold``.
-
-    Raises:
-        TreebankTooLargeError: ``gold`` has more examples than there are places.
-        SpecError: It has none, or the two differ in tokenizer, fields or labels.
     """
     for what in ("tokenizer_fingerprint", "fields", "labels"):
         ours, theirs = getattr(data.card, what), getattr(gold.card, what)

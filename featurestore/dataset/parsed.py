@@ -100,9 +100,6 @@ class ParsedDataset(FeatureDataset):
 
         Args:
             examples: Positions in sequence order. *Shape:* (N,).
-
-        Raises:
-            StoreError: A parse is not in the store any more.
         """
         return [*map(_unpacked, self.packed(examples))]
 
@@ -111,9 +108,6 @@ class ParsedDataset(FeatureDataset):
 
         Args:
             examples: Positions in sequence order. *Shape:* (N,).
-
-        Raises:
-            StoreError: A parse is not in the store any more.
         """
         keys = self._parse_keys(examples)
         found = self._store.parses.get_packed([*chain(*keys)])

@@ -31,9 +31,6 @@ def parsers_named(
         used: Fingerprints to choose from.
         described: What parsers are, by fingerprint.
         where: Where they were used, for the message.
-
-    Raises:
-        UnknownParserError: None of them is called so.
     """
     names = {parser: described.get(parser, {}).get("name", parser) for parser in used}
     chosen = [
@@ -62,11 +59,6 @@ def parsers_by_language(
         described: As `parsers_named` takes it, and so the next.
         where: Where they were used, for the message.
         requested: Languages that must not be lost, beside those that the choice names.
-
-    Raises:
-        UnknownParserError: None of the parsers is called so, or none of those of a language that
-            was asked for.
-        UnknownNameError: The choice names a language that is not among them.
     """
     choice.check(used)
     if choice.other is not None and not requested:
@@ -156,10 +148,6 @@ def of_parsers(
         described: What parsers are, by fingerprint.
         where: What the examples are, for messages.
         langs: Languages that must not be lost, in any split.
-
-    Raises:
-        SpecError: Those of several are left in one split and language.
-        UnknownParserError: There is no such parser, or it parsed none of a split or language.
     """
     before = _by_part(rows)
     used: dict[str, set[str]] = {}
@@ -222,9 +210,6 @@ def store_parsers(
         store: The store.
         choice: Which parsers are wanted.
         langs: Only these languages, all by default.
-
-    Raises:
-        UnknownLanguageError: The store has no parse in one of the languages.
     """
     from featurestore.sql.session import named_faults
 
@@ -241,12 +226,7 @@ def store_parsers(
 
 
 def store_parser(store: FeatureStore, name: str) -> str:
-    """Fingerprint of the only parser of a name.
-
-    Raises:
-        UnknownParserError: The store has no parse by such a parser.
-        SpecError: It has those of several.
-    """
+    """Fingerprint of the only parser of a name."""
     used = {one for parsers in store_parsers(store, ParserChoice()).values() for one in parsers}
     described = store.fingerprints.all("parser")
     parsers = parsers_named(name, sorted(used), described)

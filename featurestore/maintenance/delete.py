@@ -159,7 +159,6 @@ def keys_of_example(
 
     Raises:
         UnknownKeyError: There is no such example.
-        SpecError: Several splits or languages have one; ``split`` or ``lang`` must choose.
     """
     wanted = {"dataset": dataset, "example_id": example_id, "split": split, "lang": lang}
     chosen = {name: value for name, value in wanted.items() if value is not None}

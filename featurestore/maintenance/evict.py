@@ -73,9 +73,6 @@ def evict_parses(
         spare_hours: Parses in files younger than this stay: their examples may be on their way.
 
     Raises:
-        SpecError: A negative bound or age.
-        UnreadableFileError: A version lacks files, or has damaged ones, so the parses that it needs
-            are unknown.
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
     """
     for name, value in (("max_bytes", max_bytes), ("spare_hours", spare_hours)):

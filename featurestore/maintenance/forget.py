@@ -42,9 +42,6 @@ def forget_files(table: Table, deleted: Sequence[str]) -> None:
     Args:
         table: The table.
         deleted: Paths of files that are not active and not there.
-
-    Raises:
-        StoreError: The log cannot be read or written.
     """
     log = table.location.child(LOG)
     if not deleted or table.open() is None:
@@ -80,9 +77,6 @@ def forget_versions(
 
     Returns:
         Names of the files, the oldest first.
-
-    Raises:
-        StoreError: A version that stays cannot be read, or a file not deleted.
     """
     log = table.location.child(LOG)
     with _named_faults(table):
@@ -104,9 +98,6 @@ def cut_log(
 
     Returns:
         Names of the files, the oldest first.
-
-    Raises:
-        StoreError: A version that stays cannot be read, or a file not deleted.
     """
     log = table.location.child(LOG)
     kept = {version for version in keep if version < start}

@@ -67,9 +67,6 @@ def log_faults(name: str, table: Location) -> list[LogFault]:
     Args:
         name: Path of the table below the store.
         table: Its location.
-
-    Raises:
-        StoreError: A file cannot be read now, which says nothing about its content.
     """
     log = table.child(LOG)
     names = log_names(log)

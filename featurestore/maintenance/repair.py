@@ -126,9 +126,6 @@ def repair_store(
         store: The store.
         dry_run: Only say what would be done.
         watch: Called with the number of rows that were checked, after some at a time.
-
-    Raises:
-        StoreError: A file cannot be read or written now, or a log cannot be mended.
     """
     report, progress = Repair(not dry_run), watch or (lambda _: None)
     # Pins first: they say which versions of a dataset stay where its log is cut.

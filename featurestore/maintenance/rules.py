@@ -297,9 +297,6 @@ class TextKeys:
 
         Gold trees and re-tokenized tokens cannot be checked: what they were made from is not in
         the parse.
-
-        Raises:
-            InputError: The key is another one.
         """
         possible = list(possible_keys(record))
         if not possible or record.key in possible or self._is_split_at_some_limit(record):

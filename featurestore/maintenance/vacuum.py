@@ -58,9 +58,7 @@ def vacuum_store(
         dry_run: Only say what would be deleted.
 
     Raises:
-        SpecError: A negative or infinite age.
         FileGoneError: A pinned version lacks files, or entries of the log.
-        StoreError: A log cannot be read, or a file not deleted.
     """
     if not 0 <= older_than_hours <= _CENTURY:
         raise SpecError(

@@ -104,9 +104,6 @@ def validate_store(
             tags and spans against their texts; and look up every fingerprint. Takes about twice as
             long.
         watch: Called with the number of parses or examples that were checked, after some at a time.
-
-    Raises:
-        StoreError: A log cannot be read now.
     """
     report = Validation()
     if not _logs_are_readable(store, report):

@@ -155,11 +155,6 @@ def parser_agreement(
             any mode, each pair of parses once.
         lang: Only texts of this language.
         shown: Number of confusions and of differing texts to return, at most.
-
-    Raises:
-        UnknownDatasetError: The store has no such dataset.
-        UnknownLanguageError: The store has no parse in this language.
-        SpecError: The two are one parser or have no text in common, or ``shown`` is negative.
     """
     if shown < 0:
         raise SpecError(f"shown is {shown}; it must not be negative")

@@ -53,9 +53,6 @@ def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
     Args:
         data: The dataset at a version.
         folder: A new or empty folder.
-
-    Raises:
-        SpecError: The folder is not empty, or the dataset is.
     """
     if folder.exists() and any(folder.iterdir()):
         raise SpecError(f"{folder} is not empty; name a new folder", path=str(folder))
@@ -100,10 +97,6 @@ def export_spacy(store: FeatureStore, keys: Iterable[str], path: Path) -> int:
 
     Returns:
         Number of documents written.
-
-    Raises:
-        MissingExtraError: spaCy is not installed.
-        SpecError: The file exists.
     """
     if path.exists():
         raise SpecError(f"{path} exists; name a new file", path=str(path))

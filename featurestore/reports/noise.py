@@ -70,7 +70,6 @@ def add_noise(store: FeatureStore, data: FeatureDataset, noise: Noise, name: str
         name: The new dataset.
 
     Raises:
-        SpecError: The name is that of the dataset itself, or of another one with other fields.
         UnknownKeyError: A parse is no longer in the store (`parsebank store evict`).
     """
     if name == data.name:

@@ -82,11 +82,7 @@ class WordOrder:
     left_out: tuple[str, ...] = ()
 
     def distances(self) -> NDArray[np.float64]:
-        """Mean absolute difference over the types that two languages share. *Shape:* (G, G).
-
-        Raises:
-            SpecError: Two languages share no type.
-        """
+        """Mean absolute difference over the types that two languages share. *Shape:* (G, G)."""
         differences = np.abs(self.following[:, None, :] - self.following[None, :, :])
         shared = ~np.isnan(differences)
         if not shared.any(axis=2).all():
@@ -103,10 +99,6 @@ class WordOrder:
 
         Returns:
             As ``scipy.cluster.hierarchy.linkage`` gives it. *Shape:* (G - 1, 4), float64.
-
-        Raises:
-            SpecError: There are fewer than two languages, or the linkage is unknown.
-            MissingExtraError: scipy is not installed.
         """
         if linkage not in get_args(Linkage):
             raise SpecError(
@@ -123,12 +115,7 @@ class WordOrder:
         return linked
 
     def draw(self, path: Path, linkage: Linkage = "single") -> None:
-        """Write the dendrogram of `clusters` as a picture; the suffix chooses svg, png or pdf.
-
-        Raises:
-            SpecError: The suffix is not that of a picture.
-            MissingExtraError: matplotlib is not installed.
-        """
+        """Write the dendrogram of `clusters` as a picture; the suffix chooses svg, png or pdf."""
         linked = self.clusters(linkage)
         try:
             from matplotlib.figure import Figure
@@ -213,9 +200,6 @@ def word_order(
         min_count: Dependents that a language needs for its share of a type to count.
         parser: Only parses by the parsers of this name or fingerprint; by default all. A parser
             for each language is written ``"en:NAME,fr:NAME"`` or given as a mapping.
-
-    Raises:
-        SpecError: The store has no tagged parse or too few, or an argument is out of range.
     """
     if types != "published" and (not isinstance(types, int) or types < 1):
         raise SpecError(f"types is {types}; it must be 1 or more, or published")
@@ -267,9 +251,6 @@ def dependency_distances(
     Args:
         store: The store; gold trees and parses count alike.
         parser: As in `word_order`.
-
-    Raises:
-        SpecError: The store has no parse with a word that counts.
     """
     rows = store.sql(_DISTANCES, {"groups": _groups(store, parser)}).fetchall()
     if not rows:

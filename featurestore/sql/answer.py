@@ -32,9 +32,6 @@ def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int)
         query: One SELECT.
         limit: Most rows.
         memory_bytes: Memory that DuckDB may take. It writes no temporary file.
-
-    Raises:
-        SpecError: DuckDB cannot run the query, or one row is too large.
     """
     bounds = {"memory_limit": f"{memory_bytes}B", "threads": "2", "temp_directory": ""}
     try:

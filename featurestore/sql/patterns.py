@@ -39,9 +39,6 @@ def as_sql(query: str) -> str:
 
     >>> as_sql("select 1")
     'select 1'
-
-    Raises:
-        SpecError: A pattern is not understood.
     """
     return _Request(query).sql() if _PATTERN.match(query) else query
 

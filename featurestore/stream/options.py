@@ -41,10 +41,6 @@ class StreamOptions:
         order: Which examples make which batch.
         assembly: How the examples of a batch become arrays; without matrices if ``stored``.
         stored: Read the stored matrices instead of deriving them.
-
-    Raises:
-        SpecError: An option is of another type or out of its range, or options contradict each
-            other.
     """
 
     order: OrderPolicy
@@ -118,11 +114,6 @@ def read_options(
         given: Values by name, of those in `StreamOptions` and of `DAILY`.
         assembly: Says the rest of assembly.
         order: Says the rest of the order.
-
-    Raises:
-        SpecError: A value is of another type or out of its range, options contradict each other,
-            or a keyword says something else than its object.
-        UnknownNameError: There is no option, policy or matrix of a name.
     """
     own = options_of(StreamOptions)
     for name in given:

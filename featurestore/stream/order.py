@@ -36,11 +36,7 @@ Lengths = Callable[[NDArray[np.integer]], NDArray[np.integer]]
 
 @dataclass(frozen=True, slots=True)
 class OrderPolicy:
-    """What the order of an epoch and its batches depend on, beside the data.
-
-    Raises:
-        SpecError: An option is of another type, or a number is too small.
-    """
+    """What the order of an epoch and its batches depend on, beside the data."""
 
     batch_size: Annotated[int, Option("Examples in a batch.", low=1)] = 32
     seed: Annotated[
@@ -206,9 +202,6 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     Args:
         lengths: Words of each example, ROOT included. *Shape:* (N,).
         policy: With ``buckets``.
-
-    Raises:
-        SpecError: No example is short enough for a bucket.
     """
     owner = np.searchsorted(policy.buckets, lengths).astype(np.int16)
     dtype = _kept_type(len(owner))

@@ -15,12 +15,7 @@ from syntax.registry import unknown_name
 
 
 def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -> FlatExamples:
-    """The examples with their spans marked, if the stream was given spans.
-
-    Raises:
-        SpecError: A label column is of another kind.
-        UnknownNameError: The dataset has no such label column.
-    """
+    """The examples with their spans marked, if the stream was given spans."""
     if options.spans is None:
         return window.examples
     if isinstance(options.spans, tuple):
@@ -30,12 +25,7 @@ def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -
 
 
 def labelled_spans(window: Window, names: Sequence[str], card: DatasetCard) -> list[list[Span]]:
-    """The spans of label columns, column after column, for each example.
-
-    Raises:
-        SpecError: A column is of another kind.
-        UnknownNameError: The dataset has no such column.
-    """
+    """The spans of label columns, column after column, for each example."""
     labels = {label.name: label for label in card.labels}
     spans: list[list[Span]] = [[] for _ in window.example_ids]
     for name in names:
@@ -51,11 +41,7 @@ def labelled_spans(window: Window, names: Sequence[str], card: DatasetCard) -> l
 
 
 def draw_samples(batch: dict[str, Any], options: StreamOptions) -> Samples:
-    """The arrays of all samplers of the stream; nothing depends on rank or place in the epoch.
-
-    Raises:
-        SpecError: Two samplers give arrays of one name, or one hides an array of the batch.
-    """
+    """The arrays of all samplers of the stream; nothing depends on rank or place in the epoch."""
     keys = sequence_keys(batch)
     arrays: Samples = {}
     for sampler in options.samplers:

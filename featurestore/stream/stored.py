@@ -26,12 +26,7 @@ _FAR: Final = 1 << 40
 
 
 def check_stored(spec: AssemblySpec) -> None:
-    """Refuse options for which the stored matrices are not the ones asked for.
-
-    Raises:
-        SpecError: The policy is not ``attach``, separators hang from pieces, or sequences are
-            other than all segments of an example in order.
-    """
+    """Refuse options for which the stored matrices are not the ones asked for."""
     if spec.policy.removesuffix(".v1") != "attach":
         raise SpecError(f"stored matrices are those of policy 'attach', not {spec.policy!r}")
     if spec.separator_edge == "last_piece":
@@ -79,9 +74,6 @@ def stored_matrices(
         spec: What the batch is made of.
         segment_ids: Of the assembled batch; they tell what truncation kept. *Shape:* (B, L).
         lengths: Of the assembled batch. *Shape:* (B,).
-
-    Raises:
-        SpecError: The examples were stored without matrices.
     """
     size, width = segment_ids.shape
     whole = [_whole(window, index, special, spec) for index in range(size)]

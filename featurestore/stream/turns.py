@@ -60,9 +60,6 @@ class Rounds:
 
         Returns:
             The turn; ``None`` at the end of the epoch.
-
-        Raises:
-            SpecError: The examples cannot be shared by so many ranks.
         """
         left = self.left(consumed)
         if not left:
@@ -72,11 +69,7 @@ class Rounds:
         return Turn(start, int(ends[rank]), int(ends[-1]))
 
     def left(self, consumed: int) -> int:
-        """Number of rounds, which is each rank's number of batches, from ``consumed`` on.
-
-        Raises:
-            SpecError: The examples cannot be shared by so many ranks.
-        """
+        """Number of rounds, which is each rank's number of batches, from ``consumed`` on."""
         batches, world = len(self._ends) - self._before(consumed), self.world_size
         if self.drop_last:
             return batches // world

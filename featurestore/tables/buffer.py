@@ -91,11 +91,7 @@ class WriteBuffer(Generic[R]):
         return {key: buffered[key] for key in keys if key in buffered}
 
     def put(self, record: R, durable: bool = False) -> None:
-        """Buffer a record; with ``durable``, return when it is committed.
-
-        Raises:
-            StoreError: The store is closed, or the commit failed (the record stays buffered).
-        """
+        """Buffer a record; with ``durable``, return when it is committed."""
         with self._changed:
             # Hold the caller back while the buffer is full and commits go through.
             self._changed.wait_for(lambda: self._closed or not self._is_full() or self._error)
@@ -119,11 +115,7 @@ class WriteBuffer(Generic[R]):
             return True
 
     def flush(self) -> None:
-        """Commit what is buffered now.
-
-        Raises:
-            StoreError: The commit failed; the records stay buffered.
-        """
+        """Commit what is buffered now."""
         with self._changed:
             leaving = self._this_round if self._leaving else None
             waiting = self._next_round if self._waiting else None
@@ -134,11 +126,7 @@ class WriteBuffer(Generic[R]):
                 round_.result()
 
     def close(self) -> None:
-        """Commit what is buffered and end the thread; a second call does nothing.
-
-        Raises:
-            StoreError: The last commit failed, and its records are lost.
-        """
+        """Commit what is buffered and end the thread; a second call does nothing."""
         with self._changed:
             thread, self._thread = self._thread, None
             self._closed = True

@@ -55,11 +55,7 @@ class DatasetCard:
 
     @classmethod
     def of(cls, handle: DatasetHandle) -> DatasetCard:
-        """The card of a handle.
-
-        Raises:
-            SpecError: A name cannot be a folder, or a label cannot be a column.
-        """
+        """The card of a handle."""
         for name in (handle.spec.name, handle.spec.split, handle.spec.lang):
             if not _NAME.fullmatch(name):
                 raise SpecError(
@@ -79,11 +75,7 @@ class DatasetCard:
 
     @classmethod
     def read(cls, table: DeltaTable) -> DatasetCard:
-        """The card of an existing table.
-
-        Raises:
-            StoreFormatError: The table is not a dataset of ours.
-        """
+        """The card of an existing table."""
         text = table.metadata().configuration.get(PROPERTY)
         if text is None:
             raise StoreFormatError(f"{table.table_uri} is not a dataset: no property {PROPERTY}")
@@ -144,12 +136,7 @@ class DatasetCard:
         )
 
     def check_labels(self) -> None:
-        """Refuse labels that would hide a column; a table takes ``Head`` for ``head``.
-
-        Raises:
-            SpecError: A label repeats, has the name of a column, or is about a field that is not
-                there.
-        """
+        """Refuse labels that would hide a column; a table takes ``Head`` for ``head``."""
         taken = {name for name, _ in EXAMPLE_COLUMNS}
         for label in self.labels:
             if label.field not in (None, *self.fields):
@@ -168,9 +155,6 @@ class DatasetCard:
         """Refuse labels that would hide an array of batches, before there is a table of them.
 
         Tables that have such labels all the same are read and written as they are.
-
-        Raises:
-            SpecError: A label has the name of such an array, one that SQL cannot reach, or none.
         """
         for label in self.labels:
             if label.name.casefold() in ("", *ADDED_COLUMNS):
@@ -186,11 +170,7 @@ class DatasetCard:
                 )
 
     def check_same(self, other: DatasetCard) -> None:
-        """Refuse to mix rows of different fields or labels in one table.
-
-        Raises:
-            SpecError: They differ.
-        """
+        """Refuse to mix rows of different fields or labels in one table."""
         for what in ("fields", "special_tokens"):
             if getattr(self, what) != getattr(other, what):
                 raise SpecError(

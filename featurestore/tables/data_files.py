@@ -78,9 +78,6 @@ def write_files(
         rows: The rows, in their order.
         row_group: Rows in a Parquet row group.
         file_bytes: About the largest size of a file; without it, there is one file at most.
-
-    Raises:
-        StoreError: A file cannot be written.
     """
     added, draft = [], None
     for group in _groups(rows, layout.stored_schema, row_group):

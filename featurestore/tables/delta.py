@@ -76,20 +76,11 @@ class Table:
         self.made = made
 
     def open(self, version: int | None = None) -> DeltaTable | None:
-        """A handle at a version (the newest by default); ``None`` if there is no table.
-
-        Raises:
-            UnknownDatasetError: The table has no such version.
-            StoreError: The log cannot be read.
-        """
+        """A handle at a version (the newest by default); ``None`` if there is no table."""
         return open_table(self.location, version)
 
     def follow(self, handle: DeltaTable | None) -> DeltaTable | None:
-        """The handle brought to the newest version; opened if there was none.
-
-        Raises:
-            StoreError: The log cannot be read.
-        """
+        """The handle brought to the newest version; opened if there was none."""
         if handle is None:
             return self.open()
         try:
@@ -120,7 +111,6 @@ class Table:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was written.
-            StoreError: The files cannot be written.
         """
         added: list[AddAction] | None = None
         for wait in waits():
@@ -156,7 +146,6 @@ class Table:
 
         Raises:
             StoreBusyError: Others kept winning; what was joined stays joined.
-            StoreError: The files cannot be read or written.
         """
         for _ in range(_PASSES):
             files = self.snapshot().files
@@ -226,7 +215,6 @@ class Table:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was changed.
-            StoreError: The files cannot be read or written.
         """
         for _ in range(ATTEMPTS):
             files = in_partition(self.snapshot().files, partition or {})
@@ -248,7 +236,6 @@ class Table:
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was changed.
-            StoreError: The files cannot be read or written.
         """
         gone = pa.array(keys, pa.string())
         for _ in range(ATTEMPTS):
@@ -305,7 +292,6 @@ class Table:
 
         Raises:
             StoreBusyError: Others kept winning; nothing was changed.
-            StoreError: The table cannot be read or written.
         """
         if not removed and not added:
             return True
@@ -341,10 +327,6 @@ class Table:
 
         The table library refuses what removes files if any were removed since the handle was
         opened, and what adds files, too, unless nothing else happened: whoever loses tries again.
-
-        Raises:
-            CommitFailedError: Another writer came first.
-            StoreError: The log cannot be written.
         """
         known, now = handle.version(), int(time.time() * 1000)
         gone = [RemoveAction(x.path, True, now, x.size, dict(x.partition)) for x in removed]
@@ -392,9 +374,6 @@ class Table:
 
         Returns:
             Paths of the files below the table.
-
-        Raises:
-            StoreError: The table cannot be read, or a file not deleted.
         """
         handle = self.open()
         if handle is None:

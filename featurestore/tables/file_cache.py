@@ -267,11 +267,7 @@ class FileCache:
 
 
 def file_cache(folder: str | Path | None, max_bytes: int | None) -> FileCache | None:
-    """The cache that a user asks for, by arguments or else by the environment; ``None`` for none.
-
-    Raises:
-        SpecError: The bound is negative or no number.
-    """
+    """The cache that a user asks for, by arguments or the environment; ``None`` for none."""
     bound = _bound(max_bytes)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     default = Path(base) / "parsebank" / "shards"

@@ -166,7 +166,6 @@ class FileReader:
 
         Raises:
             FileGoneError: One was vacuumed.
-            StoreError: One cannot be read.
         """
         copies = self.location.copies
         if copies is None:
@@ -247,11 +246,7 @@ class FileReader:
         return self.location.files.open_input_file(path)
 
     def fault(self, file: DataFile) -> UnreadableFileError | None:
-        """Why a file is not what was committed, by all of its bytes and by what the log says.
-
-        Raises:
-            StoreError: It cannot be read now.
-        """
+        """Why a file is not what was committed, by all of its bytes and by what the log says."""
         try:
             with self._named_faults(file.path):
                 with self.location.files.open_input_stream(file.path) as content:
@@ -264,11 +259,7 @@ class FileReader:
         return None
 
     def unreadable(self, paths: Iterable[str]) -> dict[str, UnreadableFileError]:
-        """The local files among some that are damaged or gone; each is read once in a process.
-
-        Raises:
-            StoreError: One cannot be read now.
-        """
+        """The local files among some that are damaged or gone; each is read once in a process."""
         found = {}
         for path in paths if self.location.is_local else ():
             try:

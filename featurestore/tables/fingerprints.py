@@ -49,7 +49,6 @@ class FingerprintTable:
 
         Raises:
             UnknownKeyError: It was never described.
-            StoreError: A description is damaged.
         """
         if fingerprint not in self._rows:
             self._refresh()
@@ -60,11 +59,7 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint and sorted by it.
-
-        Raises:
-            StoreError: A description is damaged.
-        """
+        """Everything of a kind, by fingerprint and sorted by it."""
         self._refresh()
         rows = dict(self._rows)
         return {key: dict(rows[key][1]) for key in sorted(rows) if rows[key][0] == kind}
@@ -81,11 +76,7 @@ class FingerprintTable:
 
 
 def read_content(fingerprint: str, text: str) -> dict[str, Any]:
-    """The content of a row, which is stored as JSON.
-
-    Raises:
-        StoreError: It is damaged.
-    """
+    """The content of a row, which is stored as JSON."""
     try:
         content = parse_json(text)
     except (TypeError, ValueError) as error:

@@ -43,12 +43,7 @@ class Location:
         options: Mapping[str, str] | None = None,
         copies: FileCache | None = None,
     ) -> Location:
-        """The location that a user's path or URL names; a local one has no copies.
-
-        Raises:
-            StoreError: The path has a character that the table library cannot handle.
-            SpecError: The address of the object store is no URL.
-        """
+        """The location that a user's path or URL names; a local one has no copies."""
         text = str(uri)
         if "://" not in text:
             text, copies = str(Path(text).expanduser().absolute()), None
@@ -101,11 +96,7 @@ class Location:
         return sorted(info.base_name for info in infos if info.type == pa_fs.FileType.Directory)
 
     def read(self, name: str) -> bytes | None:
-        """Content of a small file, ``None`` if there is none.
-
-        Raises:
-            StoreError: It is there and cannot be read.
-        """
+        """Content of a small file, ``None`` if there is none."""
         try:
             with self.files.open_input_stream(name) as stream:
                 return bytes(stream.read())
@@ -115,11 +106,7 @@ class Location:
             raise StoreError(f"cannot read {name} in {self.uri}: {error}") from error
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all, with its folders if they are missing.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Write a file whole or not at all, with its folders if they are missing."""
         try:
             if self.is_local:
                 self._write_local(name, content, Path.replace)
@@ -129,11 +116,7 @@ class Location:
             raise StoreError(f"cannot write {name} in {self.uri}: {error}") from error
 
     def write_new(self, name: str, content: bytes) -> bool:
-        """As `write`, unless there is such a file; whether there was none.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """As `write`, unless there is such a file; whether there was none."""
         try:
             if self.is_local:
                 self._write_local(name, content, os.link)

@@ -60,9 +60,6 @@ def sync_commits(location: Location, first: int, last: int) -> None:
         location: Folder of the table.
         first: Version of the first.
         last: Version of the last.
-
-    Raises:
-        StoreError: The disk cannot hold them.
     """
     if location.is_local:
         try:

@@ -17,9 +17,7 @@ def open_table(location: Location, version: int | None = None) -> DeltaTable | N
     """A handle at a version (the newest by default); ``None`` if there is no table.
 
     Raises:
-        UnknownDatasetError: The table has no such version.
         FileGoneError: A vacuum forgot the version.
-        StoreError: The log cannot be read.
     """
     try:
         newest = DeltaTable(location.uri, storage_options=dict(location.options))

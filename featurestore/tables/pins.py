@@ -65,7 +65,6 @@ class PinTable:
         """Pin a version; the same pin again changes nothing.
 
         Raises:
-            SpecError: The name is taken by another version, is empty, or could be a version.
             FileGoneError: The version cannot be read any more.
             StoreBusyError, StoreError: The store cannot be read or written; try again.
         """
@@ -140,7 +139,6 @@ class PinTable:
         """Forget a pin; the pin that it was.
 
         Raises:
-            UnknownDatasetError: There is no such pin.
             StoreBusyError, StoreError: Nothing was written.
         """
         while True:
@@ -150,11 +148,7 @@ class PinTable:
                 return pin
 
     def get(self, name: str) -> Pin:
-        """The pin of a name.
-
-        Raises:
-            UnknownDatasetError: There is none.
-        """
+        """The pin of a name."""
         return _named(name, self.all())
 
     def all(self) -> dict[str, Pin]:

@@ -29,9 +29,6 @@ class StoreRoot:
         options: Options of the object store.
         copies: Copies of remote files on this machine, and what is made from tables, if there are
             to be any.
-
-    Raises:
-        StoreFormatError: Another release wrote the store, or the marker is not ours.
     """
 
     def __init__(
@@ -61,12 +58,7 @@ class StoreRoot:
 
 
 def read_format(location: Location) -> int | None:
-    """Format of the store at a location; ``None`` if there is none.
-
-    Raises:
-        StoreFormatError: Another release wrote it, or the marker is not ours.
-        StoreError: The marker cannot be read.
-    """
+    """Format of the store at a location; ``None`` if there is none."""
     if location.is_local and Path(location.uri).is_file():
         raise StoreFormatError(f"{location.uri} is a file; a store is a folder, so name another")
     content = location.read(MARKER)

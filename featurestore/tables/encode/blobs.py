@@ -97,11 +97,7 @@ def pack_bits(ancestor: NDArray[np.bool_]) -> bytes:
 
 
 def decode_distance(blob: bytes) -> NDArray[Any]:
-    """Distances of a segment. *Shape:* (L, L), uint8 or uint16; the maximum is "no path".
-
-    Raises:
-        StoreFormatError: The blob holds no square matrix.
-    """
+    """Distances of a segment. *Shape:* (L, L), uint8 or uint16; the maximum is "no path"."""
     size = isqrt(len(blob))
     if size * size == len(blob):
         return np.frombuffer(blob, np.uint8).reshape(size, size)
@@ -112,22 +108,14 @@ def decode_distance(blob: bytes) -> NDArray[Any]:
 
 
 def decode_depth(blob: bytes, length: int) -> NDArray[Any]:
-    """Depths of a segment of a known number of pieces. *Shape:* (L,), uint8 or uint16.
-
-    Raises:
-        StoreFormatError: The blob does not fit the length.
-    """
+    """Depths of a segment of a known number of pieces. *Shape:* (L,), uint8 or uint16."""
     if len(blob) not in (length, 2 * length):
         raise StoreFormatError(f"a depth blob of {len(blob)} bytes is not about {length} pieces")
     return np.frombuffer(blob, np.uint8 if len(blob) == length else "<u2")
 
 
 def decode_ancestor(blob: bytes) -> NDArray[np.bool_]:
-    """Ancestor relation of a segment. *Shape:* (L, L), bool; row = dependent.
-
-    Raises:
-        StoreFormatError: The blob holds no square matrix.
-    """
+    """Ancestor relation of a segment. *Shape:* (L, L), bool; row = dependent."""
     size = _rows_of_bits(len(blob))
     bits = np.frombuffer(blob, np.uint8).reshape(size, -1) if size else np.empty((0, 0), np.uint8)
     return np.unpackbits(bits, axis=1, count=size, bitorder="little").astype(bool)

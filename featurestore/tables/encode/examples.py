@@ -29,13 +29,7 @@ take gigabytes that are never read. Its example is stored as one without matrice
 def encode_examples(
     card: DatasetCard, split: str, lang: str, rows: Sequence[ExampleRow], matrices: bool
 ) -> pa.Table:
-    """One table row per example.
-
-    Raises:
-        SpecError: A row does not have the card's fields or labels.
-        LabelError: Tags or spans do not fit the row's tokens and texts.
-        InvalidCharacterError: A text holds a lone surrogate, which UTF-8 cannot carry.
-    """
+    """One table row per example."""
     for row in rows:
         _check(card, row)
         _check_local(card, row)

@@ -71,12 +71,7 @@ class _Places(dict[str | None, int]):
 
 
 def pack_record(record: ParseRecord) -> bytes:
-    """All of a record but its key.
-
-    Raises:
-        UnicodeEncodeError: A string holds a lone surrogate.
-        TypeError, OverflowError: A number is missing, or has more than 32 bits.
-    """
+    """All of a record but its key."""
     parse, places = record.parse, _Places(_PLACES)
     names = [places[name] for name in (record.lang, record.parser, record.mode)]
     tokens = (
@@ -156,9 +151,6 @@ def unpack_record(key: str, packed: bytes) -> ParseRecord:
     Args:
         key: Its key.
         packed: What `pack_record` gave.
-
-    Raises:
-        StoreFormatError: The bytes are of a newer encoding, or damaged.
     """
     try:
         return _unpacked(key, packed)

@@ -23,12 +23,7 @@ _FEW: Final = 4
 
 
 def check_record(record: ParseRecord) -> None:
-    """Refuse a record that cannot be stored, before it shares a commit with others.
-
-    Raises:
-        InvalidCharacterError: A string holds a lone surrogate, which UTF-8 cannot carry.
-        InputError: A column holds something else than it should.
-    """
+    """Refuse a record that cannot be stored, before it shares a commit with others."""
     key_bytes([record.key])
     parse = record.parse
     columns = [getattr(parse, name) for name in WORD_STRINGS] + [parse.misc or []]
@@ -44,11 +39,7 @@ def check_record(record: ParseRecord) -> None:
 
 
 def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
-    """One row per record.
-
-    Raises:
-        InputError: A record cannot be stored (`check_record`).
-    """
+    """One row per record."""
     try:
         key_bytes([record.key for record in records])
         plain = {

@@ -89,8 +89,11 @@ def test_pools_worked_out_one_by_one_give_the_order_of_the_whole_epoch(pieces, p
 
 @given(lengths, policies, st.data())
 def test_a_part_of_an_order_is_that_part_of_the_whole(pieces, policy, data) -> None:
-    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(pieces))] * 2)))
     order = epoch_order(pieces, pieces, policy)
+    whole = len(pieces)
+    at_pools = {at for end in order.pool_ends for at in (end - 1, end, end + 1) if at <= whole}
+    bounds = st.sampled_from(sorted(at_pools)) | st.integers(0, whole)
+    start, end = sorted(data.draw(st.tuples(bounds, bounds)))
     assert order.between(start, end).tolist() == order.examples[start:end].tolist()
 
 

@@ -17,6 +17,7 @@ from service.tokenizers import (
     read_tokenizer,
     unknown_tokenizer,
 )
+from syntax.errors import UnknownTokenizerError
 
 ANYWHERE: Final = Path("/")
 """Value of `tokenizers_dir` that allows every folder of this machine."""
@@ -72,10 +73,12 @@ class TokenizerCache:
 
     def cached(self, name: str) -> LoadedTokenizer | None:
         """The tokenizer if it is kept and its files are as they were; counts as a use of it."""
-        with self._lock:
-            if name not in self._kept:
-                return None
-        return self._find(name, _stamps(self.folder(name)))
+        if name not in self._kept:
+            return None
+        try:
+            return self._find(name, _stamps(self.folder(name)))
+        except UnknownTokenizerError:
+            return None
 
     def folder(self, name: str) -> Path | None:
         """The folder that a name leads to; ``None`` for a name on the hub.

@@ -20,10 +20,15 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from service.tokenizer_classes import make_class
-from service.tokenizer_files import check_files, read_object
+from service.parsers.files import regular_file
+from service.tokenizer_classes import (
+    SPECIAL_NAMES,
+    is_plain_bert,
+    make_class,
+    read_bert,
+    read_object,
+)
 from service.tokenizer_offsets import offsets_fault
-from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError, TokenizerOffsetsError, UnknownTokenizerError
@@ -166,7 +171,11 @@ def is_hub_name(name: str) -> bool:
 def _read_folder(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
     """The Rust tokenizer and the names of its special tokens by role (``pad_token``...)."""
     try:
-        check_files(folder)
+        # Libraries open files with the interpreter's lock held: one that waits for a pipe's other
+        # end would stop every thread of the service.
+        for path in sorted(folder.iterdir()):
+            if path.exists() and not path.is_dir():
+                regular_file(path)
         return _read_files(name, folder)
     except (OSError, ValueError, ModelLoadError) as error:
         raise unknown_tokenizer(name, _first_line(error)) from None

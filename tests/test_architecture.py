@@ -87,13 +87,12 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"cli"},
     ),
     "service": (
-        {"", "errors", "logs", "processes", "resources", "settings", "stopping", "timing"},
+        {"", "errors", "logs", "processes", "resources", "settings", "timing"},
         {"parsers"},
-        {"tokenizers", "tokenizer_cache", "tokenizer_classes", "tokenizer_files"}
-        | {"tokenizer_offsets", "wordpiece"},
+        {"tokenizers", "tokenizer_cache", "tokenizer_classes", "tokenizer_offsets"},
         {"workers"},
         {"pipeline"},
-        {"drawings", "jobs", "lindat", "render", "sql"},
+        {"jobs", "lindat", "render", "sql"},
         {"services", "schemas"},
         {"metrics", "readiness", "stored"},
         {"security"},

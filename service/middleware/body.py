@@ -251,19 +251,17 @@ def _check_headers(scope: Scope) -> int:
                 f"the body came with Content-Encoding {value.decode('latin-1')!r}; send it as it is"
             )
         elif name == b"content-type":
-            _check_type(value.decode("latin-1"), rule_of(scope["method"], path_of(scope)).body)
+            taken = rule_of(scope["method"], path_of(scope)).body
+            kind = value.decode("latin-1").partition(";")[0].strip().lower()
+            is_json = taken == JSON and kind.endswith("+json")
+            if taken and kind and kind not in taken and not is_json:
+                raise UnsupportedMediaTypeError(
+                    f"the body came as {kind!r}, and this route takes {' or '.join(taken)}; send "
+                    f"the header `Content-Type: {taken[0]}`",
+                    content_type=kind,
+                    accepted=list(taken),
+                )
     return length
-
-
-def _check_type(sent: str, taken: tuple[str, ...]) -> None:
-    kind = sent.partition(";")[0].strip().lower()
-    if taken and kind and kind not in taken and not (taken == JSON and kind.endswith("+json")):
-        raise UnsupportedMediaTypeError(
-            f"the body came as {kind!r}, and this route takes {' or '.join(taken)}; send the "
-            f"header `Content-Type: {taken[0]}`",
-            content_type=kind,
-            accepted=list(taken),
-        )
 
 
 def _cacheable_headers(scope: Scope) -> dict[bytes, bytes] | None:

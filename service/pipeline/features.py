@@ -14,7 +14,7 @@ from service.pipeline.records import FeatureRequest, ItemFeatures, MatrixName, P
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, PieceArrays
 from syntax import Parse
-from syntax.alignment import project_labels, segment_features, token_words
+from syntax.alignment import segment_features
 from syntax.errors import ParsebankError, TextTooLongError
 from syntax.matrices.tree import matrices_of_one, one_forest
 from syntax.subwords import POLICIES
@@ -111,23 +111,6 @@ def _derive_one(
         source = None if pieces is None else pieces.source
         matrices = shown_matrices(parents, source, request.matrices)
     return replace(item, pieces=pieces, matrices=matrices)
-
-
-def with_tokens(
-    item: ItemFeatures, tokens: Sequence[str] | None, labels: Sequence[str] | None
-) -> ItemFeatures:
-    """Add the words of each token of the request, and the labels of these words.
-
-    Args:
-        item: A parse of the tokens.
-        tokens: The tokens; ``None`` for a text.
-        labels: One per token, or ``None``.
-    """
-    if tokens is None:
-        return item
-    words = token_words(tokens, item.parse)
-    projected = None if labels is None else project_labels(labels, words, item.parse.word_count)
-    return replace(item, token_words=words, word_labels=projected)
 
 
 def align_pieces(

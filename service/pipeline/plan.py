@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from featurestore import FeatureStore, ParseRecord
 from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
 from service.parsers.base import Outcome
-from service.pipeline.features import with_tokens
 from service.pipeline.inputs import check_input, parse_key
 from service.pipeline.records import FeatureRequest, ItemFeatures
 from service.pipeline.resolvers import Choice, ParserResolver
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
+from syntax.alignment import project_labels, token_words
 from syntax.errors import ParsebankError
 
 
@@ -62,12 +62,15 @@ class Plan:
         outcome = self.stored[key] if cached else fresh[key]
         if isinstance(outcome, ParsebankError):
             return outcome
-        labels = self.request.token_labels
-        return with_tokens(
-            ItemFeatures(key, cached=cached, parse=outcome),
-            self.request.items[index].tokens,
-            None if labels is None else labels[index],
-        )
+        item = ItemFeatures(key, cached=cached, parse=outcome)
+        tokens = self.request.items[index].tokens
+        if tokens is None:
+            return item
+        words, labels = token_words(tokens, outcome), self.request.token_labels
+        if labels is None:
+            return replace(item, token_words=words)
+        projected = project_labels(labels[index], words, outcome.word_count)
+        return replace(item, token_words=words, word_labels=projected)
 
     def places(self, fresh: Collection[str]) -> list[int]:
         """Indices of the texts with these keys; a text may occur several times."""
@@ -119,19 +122,20 @@ class Planner:
         look_up: Callable[[list[str]], Mapping[str, ParseRecord] | None],
     ) -> Plan | None:
         _, parser, lang = choice
-        keys = [self._admit(item, parser, lang) for item in request.items]
-        pairs = zip(keys, request.items, strict=True)
-        wanted = {key: item for key, item in pairs if isinstance(key, str)}
+        keys: list[str | ParsebankError] = []
+        wanted: dict[str, ParseInput] = {}
+        for item in request.items:
+            try:
+                check_input(item, self._limits)
+            except ParsebankError as error:
+                keys.append(error)
+                continue
+            key = parse_key(parser, lang, item, self._limits)
+            keys.append(key)
+            wanted[key] = item
         generation = self._store.parses.generation
         records = look_up(list(wanted))
         if records is None:
             return None
         stored = {key: record.parse for key, record in records.items()}
         return Plan(request, *choice, tokenizer, deadline, keys, wanted, stored, generation)
-
-    def _admit(self, item: ParseInput, parser: ParserIdentity, lang: str) -> str | ParsebankError:
-        try:
-            check_input(item, self._limits)
-        except ParsebankError as error:
-            return error
-        return parse_key(parser, lang, item, self._limits)

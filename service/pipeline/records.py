@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.parsers import ParseInput, ParserIdentity
-from service.pipeline.inputs import check_labels
+from service.pipeline.inputs import FORBIDDEN
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.batches import SegmentFeatures
-from syntax.errors import ParsebankError
+from syntax.errors import ParsebankError, SpecError
 
 MatrixName = Literal["distance", "depth", "ancestor"]
 
@@ -47,7 +47,28 @@ class FeatureRequest:
     token_labels: tuple[tuple[str, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        check_labels(self.items, self.token_labels)
+        if self.token_labels is None:
+            return
+        if any(item.tokens is None for item in self.items):
+            raise SpecError("token_labels came with texts; labels go with tokens")
+        if len(self.token_labels) != len(self.items):
+            raise SpecError(
+                f"{len(self.token_labels)} lists of labels came with {len(self.items)} lists of "
+                "tokens; give one for each"
+            )
+        for at, (item, labels) in enumerate(zip(self.items, self.token_labels, strict=True)):
+            if len(labels) != len(item.tokens or ()):
+                raise SpecError(
+                    f"token_labels[{at}] has {len(labels)} labels for the "
+                    f"{len(item.tokens or ())} tokens of tokens[{at}]; give one label per token",
+                    position=at,
+                )
+            if FORBIDDEN.search("".join(labels)):
+                raise SpecError(
+                    f"token_labels[{at}] holds NUL or a lone surrogate, which no answer can carry; "
+                    "give labels such as B-PER",
+                    position=at,
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,10 +94,3 @@ class TokenizerResolver:
         del self._loading[loading.get_name()]
         if not loading.cancelled():
             loading.exception()  # retrieved here, in case nobody waits any more
-
-    def cached(self, name: str) -> LoadedTokenizer | None:
-        """The tokenizer if it is loaded and its files are unchanged."""
-        try:
-            return self.cache.cached(name)
-        except ParsebankError:
-            return None

@@ -140,7 +140,7 @@ class ResponseCache:
         if origin.generation != self._store.parses.generation:
             return False
         if origin.tokenizer is not None:
-            tokenizer = self._tokenizers.cached(origin.tokenizer)
+            tokenizer = self._tokenizers.cache.cached(origin.tokenizer)
             if tokenizer is None or tokenizer.fingerprint != origin.tokenizer_fingerprint:
                 return False
         choice = self._parsers.cached(origin.parser, origin.lang)

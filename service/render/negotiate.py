@@ -21,12 +21,10 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
 }
 """Media type of each format; of several that a caller likes equally the first is answered."""
 
+CONTENT_TYPES: Final = {**MEDIA_TYPES, "conllu": "text/x-conllu; charset=utf-8"}
+"""The header ``Content-Type`` of each format."""
+
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-
-
-def content_type(shape: Format) -> str:
-    """The header ``Content-Type`` of a format."""
-    return MEDIA_TYPES[shape] + ("; charset=utf-8" if shape == "conllu" else "")
 
 
 def named_format(name: str | None) -> Format | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,14 @@ from syntax.drawing.graph import graph_of_sentence
 from syntax.drawing.heatmap import draw_matrix, has_path
 from syntax.drawing.svg import Picture
 from syntax.drawing.trees import LAYOUTS
-from syntax.errors import NoSentenceError, SentenceTooLongError, SpecError, TextTooLongError
+from syntax.errors import (
+    DeadlineError,
+    NoSentenceError,
+    OverloadedError,
+    SentenceTooLongError,
+    SpecError,
+    TextTooLongError,
+)
 from syntax.subwords import themselves
 from syntax.trees.conllu import format_conllu, parse_conllu, parse_from_sentences
 
@@ -27,6 +36,11 @@ PictureName = Literal["arcs", "hierarchy", "wordpieces", "distance", "depth", "a
 
 LARGEST: Final = 256
 """Rows and columns of matrices that are answered as numbers."""
+
+MOST_WAITING: Final = 8
+"""Drawings that wait or are under way; 429 beyond. One takes up to a third of a second."""
+
+T = TypeVar("T")
 
 Int32 = NDArray[np.int32]
 
@@ -84,6 +98,43 @@ class Limits:
     lines: int
 
 
+class Drawings:
+    """Draws one picture after the other; belongs to one event loop.
+
+    Drawing is Python and keeps the interpreter busy: in the threads that all requests share, some
+    clients that draw would hold up everybody's parses.
+
+    Args:
+        seconds: Longest time from a call to its picture.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._thread = ThreadPoolExecutor(1, "drawing")
+        self._waiting = 0
+
+    async def run(self, draw: Callable[[], T]) -> T:
+        """The result of a call, in its turn."""
+        if self._waiting >= MOST_WAITING:
+            raise OverloadedError(
+                f"{self._waiting} drawings wait already; try again in a second", retry_after=1
+            )
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.get_running_loop().run_in_executor(self._thread, draw)
+        except TimeoutError:
+            raise DeadlineError(
+                f"the sentence was not drawn within {self._seconds:g} s; ask for fewer pictures"
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
 def draw_conllu(
     conllu: str,
     chosen: int,
@@ -106,12 +157,6 @@ def draw_conllu(
         limits: What is refused.
         tokenizer: For wordpieces; without one, matrices are over words.
         policy: How the pieces of a word hang, a name in `syntax.subwords.POLICIES`.
-
-    Raises:
-        NoSentenceError: There is no sentence.
-        SpecError: There is none of this number.
-        TextTooLongError: The text, or the document, is longer than the limit.
-        SentenceTooLongError: The sentence has more nodes or relations than the limit.
     """
     if (lines := conllu.count("\n")) > limits.lines:
         raise TextTooLongError(
@@ -131,7 +176,13 @@ def draw_conllu(
         )
     sentence = sentences[chosen]
     graph = graph_of_sentence(sentence)
-    _check_size(max(len(graph.nodes), len(graph.edges)), limits.nodes)
+    if (size := max(len(graph.nodes), len(graph.edges))) > limits.nodes:
+        raise SentenceTooLongError(
+            f"the sentence has {size} nodes or relations; at most {limits.nodes} are drawn "
+            "(max_words_per_sentence, never over 1,000). Split it, or choose another sentence",
+            words=size,
+            limit=limits.nodes,
+        )
     parts: dict[str, Callable[[], Picture]] = {
         layout: partial(draw, graph, sentence.text) for layout, draw in LAYOUTS.items()
     }
@@ -151,16 +202,6 @@ def draw_conllu(
     pictures: dict[str, str] = {name: parts[name]().svg() for name in names if name in parts}
     texts = [one.text for one in sentences]
     return Drawn(texts, format_conllu([sentence]), pictures, numbers)
-
-
-def _check_size(size: int, limit: int) -> None:
-    if size > limit:
-        raise SentenceTooLongError(
-            f"the sentence has {size} nodes or relations; at most {limit} are drawn "
-            "(max_words_per_sentence, never over 1,000). Split it, or choose another sentence",
-            words=size,
-            limit=limit,
-        )
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.features import features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
-from service.routes.disconnect import while_connected
 from service.routes.feature_schemas import FeatureFormat as Format
 from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
+from service.routes.streams import while_connected
 from service.schemas import ErrorBody
 from service.services import Services, UsesServices
 from service.tokenizers import LoadedTokenizer

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from service.render import RENDERERS
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
-from service.render.negotiate import MEDIA_TYPES, Format, content_type, negotiate
+from service.render.negotiate import CONTENT_TYPES, MEDIA_TYPES, Format, negotiate
 from service.routes.answers import error_answers
 from service.schemas import ErrorBody, ParseAnswer
 from service.services import Services, UsesServices, check_keeps
@@ -89,7 +89,7 @@ async def stored_parse(
     if unchanged := not_modified(if_none_match, headers):
         return unchanged
     content = await asyncio.to_thread(RENDERERS[shape], answer)
-    return Response(content, headers={**headers, "Content-Type": content_type(shape)})
+    return Response(content, headers={**headers, "Content-Type": CONTENT_TYPES[shape]})
 
 
 @router.delete("/parses/{key}")

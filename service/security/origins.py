@@ -25,7 +25,6 @@ from syntax.errors import ForbiddenError
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 """``none``: the user typed the address, or followed a bookmark."""
 
-
 _HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 
@@ -61,11 +60,20 @@ class OriginCheck:
                 "'[\"...\"]')",
                 host=host,
             )
-        if rule_of(scope["method"], path_of(scope)).writes:
-            self._check_origin(
-                host,
-                sent.get(b"origin", b"").decode("latin-1"),
-                sent.get(b"sec-fetch-site", b"").decode("latin-1"),
+        origin = sent.get(b"origin", b"").decode("latin-1")
+        is_allowed = origin in self._origins or "*" in self._origins
+        if is_allowed or rule_of(scope["method"], path_of(scope)).role == "read":
+            return []
+        # Browsers say by `Sec-Fetch-Site` whether a page is of another origin, also where a proxy
+        # has changed `Host`; older ones, and those without TLS, say by `Origin`.
+        site = sent.get(b"sec-fetch-site", b"").decode("latin-1")
+        is_own = not origin or origin.lower().endswith(f"://{host.lower()}")
+        if not (site in _OWN_SITE if site else is_own):
+            raise ForbiddenError(
+                f"a page of another origin ({origin or 'it does not say which'}) may not do this; "
+                "if it should, add its origin to cors_origins (PARSEBANK_CORS_ORIGINS="
+                "'[\"https://...\"]')",
+                origin=origin,
             )
         return []
 
@@ -79,26 +87,6 @@ class OriginCheck:
         except ValueError:
             return False
         return True
-
-    def _check_origin(self, host: str, origin: str, site: str) -> None:
-        """Refuse a page of another origin.
-
-        Browsers say by ``Sec-Fetch-Site`` whether it is one, also where a proxy has changed
-        ``Host``; older ones, and those that reach the service without TLS, say by ``Origin``.
-        """
-        if origin in self._origins or "*" in self._origins:
-            return
-        if site:
-            is_own = site in _OWN_SITE
-        else:
-            is_own = not origin or origin.lower().endswith(f"://{host.lower()}")
-        if not is_own:
-            raise ForbiddenError(
-                f"a page of another origin ({origin or 'it does not say which'}) may not do this; "
-                "if it should, add its origin to cors_origins (PARSEBANK_CORS_ORIGINS="
-                "'[\"https://...\"]')",
-                origin=origin,
-            )
 
 
 def _name(host: str) -> str:

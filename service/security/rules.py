@@ -42,11 +42,6 @@ class Rule:
     role: Role
     body: tuple[str, ...] = ()
 
-    @property
-    def writes(self) -> bool:
-        """True if the route does more than read."""
-        return self.role != "read"
-
 
 RULES: Final[Mapping[tuple[str, str], Rule]] = {
     ("GET", "/info"): Rule("read"),

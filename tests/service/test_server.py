@@ -27,10 +27,10 @@ from clients.cli import build_app
 from clients.client.retries import Retries
 from featurestore import open_store
 from service.processes import python_environment
+from service.routes.streams import until
 from service.security.keys import KeyFile
 from service.server import check_bind
 from service.settings import Settings
-from service.stopping import until
 from syntax.errors import RateLimitError, SpecError, UnauthorizedError
 
 LISTENING = re.compile(r"listening url=http://127\.0\.0\.1:(\d+)")

@@ -94,7 +94,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"pipeline"},
         {"jobs", "lindat", "render", "sql"},
         {"services", "schemas"},
-        {"metrics", "readiness", "stored"},
+        {"metrics", "readiness"},
         {"security"},
         {"middleware", "page", "routes"},
         {"app", "checks"},

@@ -19,7 +19,7 @@ class Exchange:
     Args:
         app: The app.
         target: Path and query.
-        body: Sent as JSON, unless it is bytes.
+        body: Sent as JSON, unless it is bytes; ``None`` never comes.
         headers: Beside length and type.
         leave_after: Pieces of body after which the caller goes away; by default it stays.
 
@@ -46,7 +46,7 @@ class Exchange:
         self._headers = headers or {}
         self._leave_after = leave_after
         self._left = asyncio.Event()
-        self._is_sent = False
+        self._is_sent = body is None
 
     def leave(self) -> None:
         """Go away now."""

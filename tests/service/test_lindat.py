@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from service.lindat.documents import cut_lines, cut_text
 from service.lindat.fields import read_fields
-from service.lindat.models import short_names
 from service.lindat.request import Tokenizer
 from service.lindat.sentences import Placed, Shown, tokenized, write
 from service.parsers import Limits, ParseInput, Parser
@@ -61,11 +60,6 @@ async def test_models_are_listed_with_their_components(client: httpx.AsyncClient
     components = ["tokenizer", "tagger", "parser"]
     models = dict.fromkeys(("english-ewt", "english-ewt-full"), components)
     assert answer == {"models": models, "default_model": "english-ewt"}
-
-
-async def test_models_of_two_kinds_with_one_name_keep_their_full_names() -> None:
-    names = short_names(["udpipe/en", "udpipe/fr", "stanza/fr"])
-    assert names == {"udpipe/en": "en", "udpipe/fr": "udpipe/fr", "stanza/fr": "stanza/fr"}
 
 
 async def test_the_udpipe_client_gets_what_udpipe_answers(client: httpx.AsyncClient) -> None:

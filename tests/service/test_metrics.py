@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -12,11 +11,8 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from fastapi import FastAPI
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
-
-from service.timing import Stages
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -110,18 +106,6 @@ async def test_texts_stages_caches_and_batches_add_up(serve: Serve) -> None:
 
 
 @asyncio_module
-async def test_worker_death_is_counted(app: FastAPI, client: httpx.AsyncClient) -> None:
-    await client.post("/parse", json={"text": "First."})
-    (pool,) = app.state.services.pools.running()
-    for pid in pool.pids[1:]:
-        psutil.Process(pid).kill()
-    await client.post("/parse", json={"texts": [f"Number {n}." for n in range(4)]})
-    restarts = values((await scrape(client))["parsebank_worker_restarts"], "_total")
-    assert restarts["udpipe/english-ewt", "died"] >= 1
-    assert sum(restarts.values()) == restarts["udpipe/english-ewt", "died"]
-
-
-@asyncio_module
 async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> None:
     await client.post("/parse", json={"text": "Load it."})
     families = await scrape(client)
@@ -154,27 +138,3 @@ async def test_metrics_exist_before_the_app_starts(make_settings: Callable[..., 
     text = (await app.state.metrics.render()).decode()
     assert "parsebank_requests_in_progress 0.0" in text
     assert "parsebank_texts" not in text
-
-
-def stage_count(stages: Stages, stage: str) -> float:
-    (family,) = stages.histogram.collect()
-    return values(family, "_count")[stage,]
-
-
-async def test_stages_are_safe_for_threads() -> None:
-    stages = Stages()
-
-    def work() -> None:
-        for _ in range(500):
-            with stages.measure("derive"):
-                pass
-
-    await asyncio.gather(*(asyncio.to_thread(work) for _ in range(8)))
-    assert stage_count(stages, "derive") == 4000
-
-
-def test_failing_stage_is_measured() -> None:
-    stages = Stages()
-    with pytest.raises(ValueError, match="broken"), stages.measure("parse"):
-        raise ValueError("broken")
-    assert stage_count(stages, "parse") == 1

@@ -7,8 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from service.parsers import Parser
+from service.pipeline.pipeline import SHORT_TEXTS
 from syntax import parse_conllu
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -187,3 +189,19 @@ async def test_too_many_texts_are_refused(serve: Callable[..., Any]) -> None:
         response = await client.post("/parse", json={"texts": ["a", "b", "c"]})
         assert (response.status_code, response.json()["error_type"]) == (422, "spec")
         assert (await client.post("/parse", json={"texts": ["a", "b"]})).status_code == 200
+
+
+async def test_a_small_request_is_answered_and_kept_as_a_large_one(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    texts = ["I can't go.", "It works. Really.", "", "a\0b", "I can't go."]
+    body = {"tokenizer": TOKENIZER, "store": False}
+    await ask(client, text="The model is loaded, and described in the store.")
+    small = await ask(client, texts=texts, **body)
+    large = await ask(client, texts=[*texts, *["Yes."] * SHORT_TEXTS], **body)
+    assert small["items"] == large["items"][: len(texts)]
+    (kept,) = (await ask(client, text="Kept from here."))["items"]
+    store = app.state.services.store
+    assert store.parses.get_many([kept["key"]])[kept["key"]].parse.text == "Kept from here."
+    store.flush()
+    assert store.parses.contains([kept["key"]]).all()

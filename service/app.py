@@ -49,11 +49,7 @@ distances, depths and ancestors, and kept. Parse once, train many."""
 
 
 def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
-    """Build the service.
-
-    Args:
-        settings: Settings; read from the environment when left out.
-        **fields: Single settings that override the environment, instead of ``settings``.
+    """Build the service from settings, or from the environment and single settings.
 
     The app opens the store and resumes jobs when it starts, not here. While it runs,
     ``app.state.services`` holds the `service.services.Services`.

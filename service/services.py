@@ -43,10 +43,6 @@ class Services:
         pipeline: Answers `/parse`.
         assembler: Answers `/features`: what a trainer would see.
         adhoc: The dataset of the interactive routes.
-        responses: Cache of whole responses.
-        queries: Runs SQL over the store.
-        drawings: Draws pictures of sentences.
-        stages: Times of the stages of requests.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
 

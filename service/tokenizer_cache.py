@@ -34,12 +34,9 @@ Stamps = tuple[tuple[str, int, int], ...]
 class TokenizerCache:
     """Loads tokenizers by name and keeps the most recently used ones. Safe for threads.
 
-    A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced.
-
-    Args:
-        settings: How many to keep, which folders may be named, whether to ask the hub.
-        anywhere: Whether all folders may be named, despite the settings: for tokenizers of jobs,
-            whose names were checked when the job was accepted.
+    A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced. With
+    ``anywhere`` all folders may be named, despite the settings: for jobs, whose tokenizers were
+    checked when they were accepted.
     """
 
     def __init__(self, settings: Settings, *, anywhere: bool = False) -> None:
@@ -49,12 +46,7 @@ class TokenizerCache:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> LoadedTokenizer:
-        """The tokenizer of a name.
-
-        Raises:
-            UnknownTokenizerError: The name is unknown, or its folder may not be named.
-            TokenizerOffsetsError: Its offsets cannot be aligned with words.
-        """
+        """The tokenizer of a name; the errors are those of `read_tokenizer`."""
         folder = self.folder(name)
         stamps = _stamps(folder)
         found = self._find(name, stamps)

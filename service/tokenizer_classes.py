@@ -179,15 +179,9 @@ _OF_MODELS: Final = {
 
 
 def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Make of a tokenizer as it was read what its class makes of it.
+    """Change a tokenizer, as it was read, into what its class makes of it.
 
-    Args:
-        backend: From ``tokenizer.json``; changed in place.
-        folder: Its folder.
-        config: Its ``tokenizer_config.json``.
-
-    Returns:
-        The names of its special tokens by role; ``None`` where that is left to transformers.
+    The names of its special tokens by role; ``None`` where that is left to transformers.
     """
     model_type = read_object(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")

@@ -92,10 +92,9 @@ class LoadedTokenizer:
         ]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
-        """Like `encode_batch`, with the pieces of all texts (N) concatenated.
+        """Like `encode_batch`, with the pieces of all texts concatenated.
 
-        Returns:
-            Their ids, *shape* (N,); their offsets, *shape* (N, 2); how many each text has.
+        Ids, *shape* (N,); offsets, *shape* (N, 2); how many pieces each text has.
         """
         encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encodings]
@@ -108,12 +107,7 @@ class LoadedTokenizer:
 
 
 def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:
-    """Load a bundled tokenizer, a folder, or one from the Hugging Face hub or its cache.
-
-    Args:
-        name_or_path: ``parsebank-wordpiece-en``, a folder, or a name on the hub.
-        hub_timeout_seconds: How long to wait for the hub's first answer.
-    """
+    """Load a bundled tokenizer, a folder, or one from the Hugging Face hub or its cache."""
     folder = bundled_tokenizers().get(name_or_path) or find_folder(name_or_path)
     return read_tokenizer(name_or_path, folder, hub_timeout_seconds)
 
@@ -121,13 +115,9 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
 def read_tokenizer(
     name: str, folder: Path | None, hub_timeout_seconds: float, *, offline: bool = False
 ) -> LoadedTokenizer:
-    """Read a tokenizer from its folder, or from the hub or its cache.
+    """Read a tokenizer from its folder; without one, from the hub or its cache.
 
-    Args:
-        name: What it is called.
-        folder: Where it is; ``None`` if the name is one on the hub.
-        hub_timeout_seconds: How long to wait for the hub's first answer.
-        offline: Take nothing but what is in the hub's cache.
+    ``offline`` takes nothing but what is in the hub's cache.
 
     Raises:
         UnknownTokenizerError: It is not there, cannot be read or is not a fast one, or the hub
@@ -302,13 +292,7 @@ def _look_up(name: str, file: str) -> Any:
 
 
 def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownTokenizerError:
-    """The error for a name that leads to no tokenizer.
-
-    Args:
-        name: The name.
-        reason: Why not.
-        ways: What to name instead.
-    """
+    """The error for a name that leads to no tokenizer, with the reason and what to name instead."""
     error = unknown_name("tokenizer", name, bundled_tokenizers(), UnknownTokenizerError)
     message = f"{error.message} For {name!r}: {reason}. {ways}"
     return UnknownTokenizerError(message, **error.detail)

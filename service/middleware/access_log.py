@@ -25,15 +25,10 @@ _QUIET_PREFIXES: Final = ("/health/", "/metrics")
 
 
 class AccessLog:
-    """ASGI middleware around all others: logs and counts every request.
+    """ASGI middleware around all others: logs, counts and names every request.
 
-    The id is the request's ``X-Request-ID`` if it is valid, else a new one. The response carries
-    it as a header, and log lines of the request as ``request_id``. Exceptions that no other
-    handler catches are logged and answered here.
-
-    Args:
-        app: The app with its other middleware.
-        counts: Metrics of the requests.
+    The id is the request's ``X-Request-ID`` if it is valid, else a new one; the response and the
+    request's log lines carry it. Exceptions that no other handler catches are answered here.
     """
 
     def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
@@ -73,12 +68,7 @@ class AccessLog:
 
 
 class _Answer:
-    """The response: adds the id, and records status and size.
-
-    Attributes:
-        status: 0 until the response starts.
-        size: Bytes of the body so far.
-    """
+    """The response: adds the id, and records its status (0 until it starts) and bytes of body."""
 
     __slots__ = ("_id", "_send", "size", "status")
 

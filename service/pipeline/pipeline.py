@@ -39,13 +39,6 @@ Fresh = Mapping[str, Outcome]
 class FeaturePipeline:
     """Answers requests for parses and features, without HTTP. Belongs to one event loop.
 
-    Args:
-        settings: Limits, defaults, folder of models.
-        store: Store of the parses.
-        pools: The parser processes.
-        adhoc: Dataset for the features of texts whose request names a tokenizer.
-        stages: Times of the stages.
-
     Attributes:
         counts: Texts so far by outcome: ``parsed``, ``reused``, or an error type.
     """
@@ -114,9 +107,7 @@ class FeaturePipeline:
     async def answer(
         self, plan: Plan, render: Callable[[FeatureAnswer], T]
     ) -> tuple[FeatureAnswer, T]:
-        """Parse what is missing, derive the features, and render them.
-
-        ``render`` runs in the thread that derives the answer.
+        """Parse what is missing, derive the features, and render them in the thread that derives.
 
         Raises:
             OverloadedError: The queue is full; nothing was parsed.
@@ -141,9 +132,8 @@ class FeaturePipeline:
         """Answer texts as they finish: first those that need no parser, then in any order.
 
         Parses are stored as they finish. Closing the iterator cancels the rest. The errors of
-        `answer` are raised here too, usually before the first group.
-
-        ``render`` gets the indices of a group of texts in the request, and their answer.
+        `answer` are raised here too, usually before the first group. ``render`` gets the indices of
+        a group of texts in the request, and their answer.
         """
         budget = MatrixBudget.of(self._settings, plan.request.packed)
 
@@ -210,8 +200,7 @@ class FeaturePipeline:
     def _keep(self, plan: Plan, fresh: Fresh, wait: bool = True) -> bool:
         """Put new parses into the store, unless the request or the service stores none.
 
-        Returns:
-            False if ``wait`` is false and a write would have to wait.
+        False if ``wait`` is false and a write would have to wait.
         """
         if not (plan.request.store and self._keeps):
             return True
@@ -245,7 +234,7 @@ def _is_short(request: FeatureRequest) -> bool:
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:
-    """Outcome of a text: ``parsed``, ``reused``, or an error type."""
+    """``parsed``, ``reused``, or an error type."""
     if isinstance(item, ParsebankError):
         return item.error_type
     return "reused" if item.cached else "parsed"

@@ -49,11 +49,9 @@ class Plan:
         return {key: item for key, item in self.wanted.items() if key not in self.stored}
 
     def item(self, index: int, fresh: Mapping[str, Outcome]) -> ItemFeatures | ParsebankError:
-        """The bare parse or error of one text.
+        """The bare parse or error of a text, with the words and labels of its tokens, if any came.
 
-        Args:
-            index: Index of the text.
-            fresh: Outcomes of the missing texts, by key.
+        ``fresh`` has the outcomes of the missing texts.
         """
         key = self.keys[index]
         if isinstance(key, ParsebankError):

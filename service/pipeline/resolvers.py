@@ -20,9 +20,6 @@ class ParserResolver:
     """Resolves parser names and languages. Safe for threads.
 
     The model files are checked at each call (10 µs), so that a model can be added or replaced.
-
-    Args:
-        settings: Folder of models, and the preferred parser of each language.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -75,12 +75,6 @@ class ResponseCache:
     and no parse was deleted. The parses behind it cannot change, because a parse key covers
     everything that made the parse.
 
-    Args:
-        settings: The memory limit.
-        store: Tells whether parses were deleted.
-        parsers: Resolves the parser names in requests.
-        tokenizers: The loaded tokenizers; responses of a tokenizer that was unloaded are invalid.
-
     Attributes:
         size: Bytes in use.
         lookups: Number of hits and misses.

@@ -39,15 +39,10 @@ def named_format(name: str | None) -> Format | None:
 def negotiate(
     accept: str, asked: Format | None = None, offered: Sequence[Format] = FORMATS
 ) -> Format:
-    """The format to answer in.
+    """The format to answer in, of those offered, the preferred one first.
 
-    Args:
-        accept: The header ``Accept``; empty if none came.
-        asked: What the query parameter ``format`` says; it wins.
-        offered: Formats that the route has, the preferred one first.
-
-    Raises:
-        HTTPException: 406, the header admits none of the formats.
+    The query parameter (``asked``) wins over the header ``Accept``. A header that admits none is a
+    406.
 
     >>> negotiate("text/html, application/*;q=0.5, text/x-conllu;q=0.9")
     'conllu'

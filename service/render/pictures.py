@@ -53,7 +53,6 @@ class Matrices:
 
     Attributes:
         total: Wordpieces (or words) of the sentence; the first `LARGEST` are answered.
-        labels: Their texts.
         words: The id of each one's word; empty for a piece without a word.
         values: By name: numbers, or truth values; ``None`` where there is no path.
     """
@@ -66,13 +65,9 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A drawn sentence.
+    """A drawn sentence, and the texts of all that came.
 
-    Attributes:
-        texts: The text of every sentence that came.
-        conllu: The drawn one.
-        pictures: SVG by name; a sentence without wordpieces has no picture of them.
-        matrices: Those that were asked for as numbers.
+    A sentence without wordpieces has no picture of them.
     """
 
     texts: list[str]
@@ -99,13 +94,10 @@ class Limits:
 
 
 class Drawings:
-    """Draws one picture after the other; belongs to one event loop.
+    """Draws one picture after the other, each in ``seconds``; belongs to one event loop.
 
     Drawing is Python and keeps the interpreter busy: in the threads that all requests share, some
     clients that draw would hold up everybody's parses.
-
-    Args:
-        seconds: Longest time from a call to its picture.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -144,19 +136,11 @@ def draw_conllu(
     tokenizer: LoadedTokenizer | None,
     policy: str,
 ) -> Drawn:
-    """Draw one sentence of a document.
+    """Draw one sentence of a document, counted from 0.
 
     The tokenizer sees the whole text, as it does in ``POST /parse``: the pieces of a sentence may
-    depend on the one before.
-
-    Args:
-        conllu: The document.
-        chosen: Which sentence, 0-based.
-        names: The pictures wanted.
-        matrices: Those wanted as numbers.
-        limits: What is refused.
-        tokenizer: For wordpieces; without one, matrices are over words.
-        policy: How the pieces of a word hang, a name in `syntax.subwords.POLICIES`.
+    depend on the one before. Without one, matrices are over words. Input over the limits is refused
+    by name.
     """
     if (lines := conllu.count("\n")) > limits.lines:
         raise TextTooLongError(
@@ -209,7 +193,6 @@ class _Derived:
     """What follows from a tree: its pieces, or its words without a tokenizer, and their forest.
 
     Attributes:
-        pieces: The pieces; none without a tokenizer.
         labels: The text of each piece or word; a piece that stands for anything has its name.
         words: The id of each one's word; empty for a piece without a word.
         parents, source: The forest, as `shown_matrices` takes it.
@@ -225,7 +208,7 @@ class _Derived:
     limit: int
 
     def pictures(self, title: str) -> dict[str, Callable[[], Picture]]:
-        """Function that draws each."""
+        """Functions that draw, by name."""
         drawn: dict[str, Callable[[], Picture]] = {
             name: partial(self._heat_map, name) for name in _MATRICES
         }
@@ -311,10 +294,7 @@ def _pieces_of(word_ids: Int32, first: int, end: int) -> slice:
 def _within(targets: Int32, inside: slice, absent: int | None) -> Int32:
     """Positions of pieces, counted from the first piece of a sentence.
 
-    Args:
-        targets: Positions in the text.
-        inside: The pieces of the sentence.
-        absent: What a piece outside of the sentence becomes; ``None`` for the piece itself.
+    ``absent`` is what a piece outside of it becomes; ``None``: the piece itself.
     """
     is_inside = (inside.start <= targets) & (targets < inside.stop)
     outside = themselves(targets) if absent is None else np.int32(absent)

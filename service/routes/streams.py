@@ -44,10 +44,7 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
 class ClosingStream(StreamingResponse):
     """A streamed response that closes its generator even if the caller disconnects.
 
-    Args:
-        first: The first chunk, already taken from the generator.
-        rest: The generator.
-        headers: All headers.
+    The first chunk is taken from the generator already.
     """
 
     def __init__(

@@ -34,9 +34,6 @@ class OriginCheck:
     Programs that are not browsers send no origin, and are not held up. A service with keys is
     known by any name unless some are listed: a page has no key to send. Starlette's
     ``TrustedHostMiddleware`` cannot stand in: it takes only listed addresses, and refuses with 400.
-
-    Args:
-        settings: Names of the service, and origins that may use it.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -26,11 +26,8 @@ def check_names(
 ) -> None:
     """Refuse a folder that cannot be a store, and names of which no request could use any.
 
-    Args:
-        parsers: Name and language of the parser of each request, as `find_parser` takes them.
-        tokenizers: Names and paths of tokenizers; those of the hub are not looked for.
-        policies: Names of subword policies.
-        **fields: Settings, as `service.app.create_app` takes them.
+    Parsers are pairs of name and language, as `find_parser` takes them; tokenizers of the hub are
+    not looked for; ``fields`` are settings, as `service.app.create_app` takes them.
     """
     settings = Settings(**fields)
     check_store(settings)

@@ -48,14 +48,7 @@ class SqlProcesses:
         self._running = asyncio.Lock()
 
     async def run(self, query: SqlQuery) -> dict[str, Any]:
-        """Columns and rows of a query, and whether there are more rows.
-
-        Raises:
-            OverloadedError: Another query is running.
-            DeadlineError: The query takes too long.
-            SpecError: The query is wrong, or takes too much memory.
-            WorkError: The process ended without an answer.
-        """
+        """Columns and rows of a query, and whether there are more rows."""
         if self._running.locked():
             raise OverloadedError(
                 "another query is running, and the service runs one at a time; try again when it "

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -87,7 +87,10 @@ class LoadedTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[PieceArrays]:
         """Pieces of each text; other threads run meanwhile."""
         return [
-            _pieces(encoding)
+            (
+                np.array(encoding.ids, dtype=np.int32),
+                np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2),
+            )
             for encoding in self._backend.encode_batch(texts, add_special_tokens=False)
         ]
 
@@ -149,7 +152,7 @@ def read_tokenizer(
 @cache
 def bundled_tokenizers() -> dict[str, Path]:
     """The tokenizers that ship with Parsebank."""
-    folder = Path(str(files("service") / "resources" / "tokenizers"))
+    folder = Path(str(resources.files("service") / "resources" / "tokenizers"))
     return {path.parent.name: path.parent for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
@@ -254,7 +257,8 @@ def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
 
     Loading would retry for minutes on a machine without a network.
     """
-    if _is_cached(name):
+    files = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
+    if any(isinstance(_look_up(name, file), str) for file in files):
         return
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         how = "PARSEBANK_OFFLINE" if offline else "HF_HUB_OFFLINE"
@@ -267,11 +271,6 @@ def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
         raise unknown_tokenizer(
             name, f"it is not cached, and the hub said: {_first_line(error)}"
         ) from None
-
-
-def _is_cached(name: str) -> bool:
-    names = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
-    return any(isinstance(_look_up(name, file), str) for file in names)
 
 
 def _cached_folder(name: str) -> Path | None:
@@ -300,9 +299,3 @@ def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownToken
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _pieces(encoding: Any) -> PieceArrays:
-    ids = np.array(encoding.ids, dtype=np.int32)
-    offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
-    return ids, offsets

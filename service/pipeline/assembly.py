@@ -131,8 +131,15 @@ class FeatureAssembler:
     ) -> AssemblyAnswer:
         prepared = _prepare(found.values(), tokenizer)
         examples = [_example(texts, found, prepared) for texts in request.examples]
-        if request.parsing.store and not self._settings.read_only:
-            self._append(examples, tokenizer, generation)
+        keeps = request.parsing.store and not self._settings.read_only
+        for example in examples:
+            if keeps and isinstance(example, Example):
+                segments = [
+                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
+                    for one in example.segments
+                    for text in [one.source]
+                ]
+                self._adhoc.add(tokenizer, segments, generation)
         return self._assembled(examples, tokenizer, request.spec, request.padded)
 
     def _stored(
@@ -167,21 +174,6 @@ class FeatureAssembler:
     ) -> AssemblyAnswer:
         assembler = Assembler(self._settings, tokenizer.special_tokens, spec, padded)
         return AssemblyAnswer(tokenizer, spec, padded, assembler.assemble(examples))
-
-    def _append(
-        self,
-        examples: Sequence[Example | FailedExample],
-        tokenizer: LoadedTokenizer,
-        generation: int,
-    ) -> None:
-        for example in examples:
-            if isinstance(example, Example):
-                segments = [
-                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
-                    for one in example.segments
-                    for text in [one.source]
-                ]
-                self._adhoc.add(tokenizer, segments, generation)
 
 
 def _source(

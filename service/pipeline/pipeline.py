@@ -79,12 +79,7 @@ class FeaturePipeline:
         return answer
 
     async def plan(self, request: FeatureRequest) -> Plan:
-        """Check a request, and look up its stored parses.
-
-        Raises:
-            UnknownNameError: No such parser, language, tokenizer or policy.
-            ModelLoadError, StoreError: The model or the store cannot be read.
-        """
+        """Check a request, and look up its stored parses; unknown names are refused here."""
         POLICIES[request.policy]
         most = self._settings.request_deadline_seconds
         seconds = most if request.deadline_seconds is None else request.deadline_seconds
@@ -109,10 +104,7 @@ class FeaturePipeline:
     ) -> tuple[FeatureAnswer, T]:
         """Parse what is missing, derive the features, and render them in the thread that derives.
 
-        Raises:
-            OverloadedError: The queue is full; nothing was parsed.
-            ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
-            StoreError: The store cannot be written.
+        Where the queue is full, nothing is parsed.
         """
         fresh = await self._parse(plan)
         budget = MatrixBudget.of(self._settings, plan.request.packed)

@@ -25,10 +25,9 @@ class Plan:
 
     Attributes:
         lang: Language under which the parses are stored.
-        deadline: Deadline of the parses, in the event loop's time.
+        deadline: In the event loop's time.
         keys: Parse key or error of each text, in order.
-        wanted: Text of each key.
-        stored: Stored parses by key.
+        wanted, stored: Text of each key, and the parses that are there.
         generation: `ParseTable.generation` before the lookup.
     """
 

@@ -25,12 +25,9 @@ class FeatureRequest:
 
     Attributes:
         lang: ISO code; by default the parser's, or the settings' if there is no parser either.
-        parser: Name of a parser; by default the one for the language.
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
-        policy: How the later pieces of a word hang (`syntax.subwords`).
         matrices: Matrices to answer, over pieces, or over words without a tokenizer.
         packed: Whether the matrices are answered as bytes, which allows larger ones.
-        store: Whether new parses are kept.
         token_labels: With tokens, a label per token of each text.
         deadline_seconds: Time for the parsing, if less than the settings'.
     """
@@ -97,10 +94,7 @@ class ItemFeatures:
     """One text's parse and what was derived from it.
 
     Attributes:
-        key: Key of the parse in the store.
         cached: Whether the parse was there before.
-        pieces: The pieces, if the request names a tokenizer.
-        matrices: The requested matrices, by name.
         token_words: Words of each token that was sent, through the whole text; if any were.
         word_labels: Label of each word, if the tokens had labels.
     """

@@ -26,9 +26,7 @@ class Origin:
     Attributes:
         parser, lang, tokenizer: Names in the request.
         chosen: Fingerprint of the parser, and language of the texts.
-        tokenizer_fingerprint: ``None`` without a tokenizer.
         generation: `ParseTable.generation` before the parses were looked up.
-        texts: Number of texts.
     """
 
     parser: str | None

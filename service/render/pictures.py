@@ -78,13 +78,10 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest input that is drawn.
+    """The largest input that is drawn: characters of the text, and lines of all sentences.
 
-    Attributes:
-        characters: Of the text behind the CoNLL-U.
-        nodes: Words and empty nodes of a sentence; drawing takes time quadratic in them.
-        pieces: Rows of a matrix before it is cut to what can be read.
-        lines: Of CoNLL-U, of all sentences.
+    Drawing takes time quadratic in ``nodes``, the words and empty nodes of a sentence; ``pieces``
+    are rows of a matrix before it is cut to what can be read.
     """
 
     characters: int

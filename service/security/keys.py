@@ -44,7 +44,6 @@ class ApiKey:
         sha256: Of the whole key, in hexadecimal digits.
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
-        disabled: Refused, but not forgotten.
         role: What it may do; a key of a file that does not say may do everything.
         rate, ends: ``rate_limit`` and ``expires``, ready to be used.
     """

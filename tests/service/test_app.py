@@ -51,6 +51,9 @@ async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> 
     assert info["tokenizer"] in info["tokenizers"]
     assert info["modes"] == ["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
     assert info["limits"]["max_words_per_sentence"] == 1000
+    assert info["limits"]["rate_limit"] is None
+    told = {"max_body_bytes", "request_deadline_seconds", "max_queued_words", "job_max_line_bytes"}
+    assert told <= set(info["limits"])
 
 
 @asyncio_module

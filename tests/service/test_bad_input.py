@@ -121,12 +121,6 @@ async def test_a_malformed_body_is_a_named_4xx(client: httpx.AsyncClient, conten
     assert set(response.json()) == {"error_type", "message", "detail"}
 
 
-async def test_a_body_that_is_no_json_type_says_which_to_send(client: httpx.AsyncClient) -> None:
-    response = await client.post("/parse", data={"text": "a"})
-    assert response.status_code == 415
-    assert "application/json" in response.json()["message"]
-
-
 async def test_a_corrupt_model_is_503_and_other_parsers_answer(
     serve: Callable[..., Any], tmp_path: Path
 ) -> None:

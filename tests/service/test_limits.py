@@ -160,12 +160,3 @@ async def test_an_encoded_body_is_refused_on_every_route(client: httpx.AsyncClie
         assert "gzip" in answer.json()["message"]
     plain = {"Content-Encoding": "identity"}
     assert (await client.post("/parse", json={"text": "Yes."}, headers=plain)).status_code == 200
-
-
-async def test_info_shows_every_limit(serve: Serve) -> None:
-    async with serve(rate_limit="1000/minute", max_items=7) as client:
-        shown = (await client.get("/info")).json()["limits"]
-    assert shown["rate_limit"] == "1000/minute"
-    assert shown["max_items"] == 7
-    assert shown["max_body_bytes"] == 16 * 1024 * 1024
-    assert {"request_deadline_seconds", "max_queued_words", "job_max_line_bytes"} <= set(shown)

@@ -125,31 +125,20 @@ async def test_output_formats_have_options(client: httpx.AsyncClient, output: st
     assert ours == udpipe.tokenized(TEXT, "", output)
 
 
-async def test_a_treebank_is_as_udpipe_writes_it(client: httpx.AsyncClient, data_dir: Path) -> None:
-    text = running_text(data_dir, sentences=120)
-    ours = await result(client, data=text, **FULL)
-    assert ours == udpipe.tokenized(text, "", "conllu")
-
-
 @pytest.mark.slow
 async def test_a_whole_treebank_is_as_udpipe_writes_it(
     client: httpx.AsyncClient, data_dir: Path
 ) -> None:
-    text = running_text(data_dir)
-    for options in ("", "ranges", "normalized_spaces", "presegmented"):
-        ours = await result(client, data=text, tagger="", parser="", tokenizer=options)
-        assert ours == udpipe.tokenized(text, options, "conllu")
-
-
-def running_text(data_dir: Path, sentences: int | None = None) -> str:
-    """A treebank as it stood on the page, paragraphs between blank lines."""
     (path,) = (data_dir / "treebanks" / "UD_English-EWT").glob("*dev.conllu")
-    parts = []
-    for sentence in list(read_conllu(path))[:sentences]:
+    parts = []  # as it stood on the page, paragraphs between blank lines
+    for sentence in read_conllu(path):
         if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
             parts.append("\n\n")
         parts.append(sentence.spelled_out())
-    return "".join(parts)
+    text = "".join(parts)
+    for options in ("", "ranges", "normalized_spaces", "presegmented"):
+        ours = await result(client, data=text, tagger="", parser="", tokenizer=options)
+        assert ours == udpipe.tokenized(text, options, "conllu")
 
 
 @pytest.mark.parametrize(
@@ -158,17 +147,11 @@ def running_text(data_dir: Path, sentences: int | None = None) -> str:
 async def test_only_the_columns_asked_for_are_filled(
     client: httpx.AsyncClient, tagger: bool, parser: bool
 ) -> None:
-    fields = {"tagger": ""} if tagger else {}
-    fields |= {"parser": ""} if parser else {}
+    fields = {"tagger": "" if tagger else "none"} | ({"parser": ""} if parser else {})
     (sentence,) = parse_conllu(await result(client, data="I can't go.", tokenizer="", **fields))
     assert all((word.upos is not None) == tagger for word in sentence.words)
     assert all((word.head is not None) == parser for word in sentence.words)
     assert all((word.deprel is not None) == parser for word in sentence.words)
-
-
-async def test_none_means_no_tagger_and_no_parser(client: httpx.AsyncClient) -> None:
-    bare = await result(client, data="Go.", tokenizer="")
-    assert await result(client, data="Go.", tokenizer="", tagger="none", parser="none") == bare
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from featurestore import open_store
@@ -149,13 +148,6 @@ def assert_slow_twin_agrees(item: ItemFeatures) -> None:
         assert ancestor[row].tolist() == [other in chain for other in source]
 
 
-async def test_matrices_without_a_tokenizer_are_over_words(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        (item,) = parsed(await run.run(request("It works.", matrices=("distance",))))
-    assert item.matrices["distance"].shape == (3, 3)
-    assert np.array_equal(item.matrices["distance"], item.matrices["distance"].T)
-
-
 async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path: Path) -> None:
     fields = {"max_matrix_pieces": 6, "max_matrix_cells": 40}
     long = "one two three four five six seven eight"
@@ -167,19 +159,6 @@ async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path:
         answer = await run.run(wanted)
     kinds = [isinstance(item, TextTooLongError) for item in answer.items]
     assert kinds == [False, True, False, True]
-
-
-async def test_unknown_names_fail_the_request_before_any_work(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        for fields in (
-            {"lang": "tlh"},
-            {"parser": "nope"},
-            {"tokenizer": "/no/such/folder"},
-            {"policy": "nope"},
-        ):
-            with pytest.raises(UnknownNameError):
-                await run.run(request(TEXT, **fields))
-        assert not run.counts
 
 
 async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(

@@ -113,9 +113,6 @@ def head(service: Served, *lines: str) -> bytes:
     return "\r\n".join([*fixed, f"X-API-Key: {service.key}", *lines, "", ""]).encode()
 
 
-CHUNKED = ("Transfer-Encoding: chunked", "Connection: close")
-
-
 def chunk(content: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(content), content)
 
@@ -127,15 +124,6 @@ def test_a_chunked_body_is_read(service: Served) -> None:
     )
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"In pieces." in answer
-
-
-def test_a_chunked_body_over_the_limit_is_refused_by_name(service: Served) -> None:
-    body = [chunk(b'{"text": "'), *[chunk(b"x" * 5000)] * 5, chunk(b'"}'), chunk(b"")]
-    # At one go: who still sends when the connection is closed may lose the answer.
-    whole = head(service, "Transfer-Encoding: chunked", "Connection: close") + b"".join(body)
-    answer = exchange(service, whole)
-    assert answer.startswith(b"HTTP/1.1 413")
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error_type"] == "request_entity_too_large"
 
 
 def test_a_long_body_is_refused_before_it_is_sent(service: Served) -> None:

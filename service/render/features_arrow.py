@@ -7,7 +7,7 @@ size or less. docs/features.md shows how to read them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from featurestore.tables.encode.blobs import pack_bits, pack_numbers
 from service.errors import error_body
 from service.pipeline.assembled import AssembledExample, AssemblyAnswer, FailedExample
+from service.render.arrow import dtypes, packed
 from service.render.features import facts, made_of
 from syntax.matrices import COMPILED
 
@@ -80,10 +81,10 @@ def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
     for name in _matrix_names(answer):
         matrices = _shown(answer.examples, name)
         if name == "ancestor":
-            columns[name] = _packed(matrices, pack_bits)
+            columns[name] = packed(matrices, pack_bits)
         elif name in COMPILED:
-            columns[name] = _packed(matrices, pack_numbers)
-            columns[f"{name}_dtype"] = pa.array([*map(_dtype, matrices)], pa.string())
+            columns[name] = packed(matrices, pack_numbers)
+            columns[f"{name}_dtype"] = dtypes(matrices)
         else:
             columns[name] = _lists(matrices, _nested(matrices))
     return columns
@@ -97,17 +98,6 @@ def _matrix_names(answer: AssemblyAnswer) -> list[str]:
 
 def _shown(examples: Sequence[Answered], name: str) -> list[NDArray[Any] | None]:
     return [x.arrays[name] if isinstance(x, AssembledExample) else None for x in examples]
-
-
-def _packed(
-    matrices: Sequence[NDArray[Any] | None], pack: Callable[[NDArray[Any]], bytes]
-) -> pa.Array:
-    return pa.array([None if x is None else pack(x) for x in matrices], pa.binary())
-
-
-def _dtype(matrix: NDArray[Any] | None) -> str | None:
-    """The dtype as a string for `numpy.dtype`, little-endian: ``|u1`` or ``<u2``."""
-    return None if matrix is None else matrix.dtype.newbyteorder("<").str
 
 
 def _lists(arrays: Sequence[NDArray[Any] | None], kind: pa.DataType) -> pa.Array:

@@ -9,8 +9,6 @@ from typing import Final, Literal, get_args
 
 from starlette.exceptions import HTTPException
 
-from syntax.errors import SpecError
-
 Format = Literal["json", "conllu", "ndjson", "arrow"]
 
 MEDIA_TYPES: Final[dict[Format, str]] = {
@@ -25,14 +23,6 @@ CONTENT_TYPES: Final = {**MEDIA_TYPES, "conllu": "text/x-conllu; charset=utf-8"}
 """The header ``Content-Type`` of each format."""
 
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-
-
-def named_format(name: str | None) -> Format | None:
-    """The format that a query parameter names; ``None`` if it did not come."""
-    found = next((known for known in FORMATS if known == name), None)
-    if found is None and name is not None:
-        raise SpecError(f"format is {name!r}; it can be {', '.join(FORMATS)}", format=name)
-    return found
 
 
 @lru_cache(maxsize=64)

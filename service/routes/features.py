@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from service.pipeline.assembled import AssemblyAnswer
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.features import features_json, features_ndjson
+from service.render.features_arrow import features_arrow
 from service.render.negotiate import MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
 from service.routes.feature_schemas import FeatureFormat as Format
@@ -120,14 +121,8 @@ def _render(
     return Response(content, headers=headers, media_type=MEDIA_TYPES[shape])
 
 
-def _arrow(answer: AssemblyAnswer) -> bytes:
-    from service.render.features_arrow import features_arrow
-
-    return features_arrow(answer)
-
-
 _RENDERERS: Final[dict[Format, Callable[[AssemblyAnswer], bytes]]] = {
     "json": features_json,
     "ndjson": features_ndjson,
-    "arrow": _arrow,
+    "arrow": features_arrow,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -50,6 +52,16 @@ class Served:
         """Its exit status upon a signal."""
         self.process.send_signal(sent)
         return self.process.wait(30)
+
+
+def upload(*texts: str, **spec: Any) -> bytes:
+    """A backfill of single texts, as ``POST /datasets/{name}/backfill`` takes it."""
+    examples = [
+        {"example": {"example_id": str(number), "segments": [{"text": text}]}}
+        for number, text in enumerate(texts)
+    ]
+    fields = {"split": "dev", "lang": "en", "fields": ["text"], **spec}
+    return "\n".join(map(json.dumps, ({"spec": fields}, *examples))).encode()
 
 
 def all_gone(processes: Sequence[psutil.Process]) -> bool:

@@ -57,18 +57,6 @@ async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> 
 
 
 @asyncio_module
-async def test_models_say_language_licence_and_checksum(client: httpx.AsyncClient) -> None:
-    model, full = (await client.get("/models")).json()
-    assert model["name"] == "udpipe/english-ewt"
-    assert full["name"] == "udpipe/english-ewt-full"
-    assert (model["default_for"], full["default_for"]) == (["en"], [])
-    assert model["langs"] == ["en"]
-    assert model["licence"].startswith("CC BY-SA")
-    assert len(model["sha256"]) == 64
-    assert len(model["fingerprint"]) == 32
-
-
-@asyncio_module
 async def test_unknown_routes_and_methods_have_the_error_body(client: httpx.AsyncClient) -> None:
     for response, name in (
         (await client.get("/nope"), "not_found"),

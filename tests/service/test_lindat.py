@@ -23,7 +23,7 @@ from syntax.errors import NoSentenceError
 from syntax.trees.spacing import attribute
 
 from . import lindat_reference as udpipe
-from .lindat_requests import CHARACTERS, FULL, ask, result, without_header
+from .lindat_reference import CHARACTERS, FULL, ask, result, without_header
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

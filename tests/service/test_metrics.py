@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,8 @@ import psutil
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
+
+from .serving import upload
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -106,12 +107,9 @@ async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> No
 
 
 async def test_jobs_and_shards_are_counted_by_state(serve: Serve) -> None:
-    spec = {"split": "dev", "lang": "en", "fields": ["text"], "labels": []}
-    example = {"example_id": "1", "segments": [{"text": "Wait."}], "labels": {}}
-    upload = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
     async with serve(job_workers=0) as client:
         for name in ("a", "b"):
-            answer = await client.post(f"/datasets/{name}/backfill", content=upload)
+            answer = await client.post(f"/datasets/{name}/backfill", content=upload("Wait."))
             assert answer.status_code == 202
         await client.delete(f"/jobs/{answer.json()['id']}")
         families = await scrape(client)

@@ -29,7 +29,7 @@ from service.server import Server, check_bind
 from service.settings import Settings
 from syntax.errors import RateLimitError, SpecError, UnauthorizedError
 
-from .serving import Served, all_gone, served
+from .serving import Served, all_gone, served, upload
 
 
 @pytest.fixture(scope="module")
@@ -297,10 +297,8 @@ def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
 
 
 def _queued_job(service: Served) -> str:
-    spec = {"split": "dev", "lang": "en", "fields": ["text"], "labels": []}
-    example = {"example_id": "1", "segments": [{"text": "Wait."}], "labels": {}}
-    body = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
-    answer = httpx.post(f"{service.url}/datasets/d/backfill", content=body, timeout=240)
+    url = f"{service.url}/datasets/d/backfill"
+    answer = httpx.post(url, content=upload("Wait."), timeout=240)
     assert answer.status_code == 202, answer.text
     return str(answer.json()["id"])
 

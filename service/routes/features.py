@@ -12,8 +12,7 @@ from fastapi.responses import Response
 
 from service.pipeline.assembled import AssemblyAnswer
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
-from service.render.features import features_json, features_ndjson
-from service.render.features_arrow import features_arrow
+from service.render.features import features_arrow, features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
 from service.routes.feature_schemas import FeatureFormat as Format

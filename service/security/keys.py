@@ -200,9 +200,6 @@ class KeyStore:
         self._keys = _by_hash(self._file.read())
         self._next_look = time.monotonic() + _RECHECK_SECONDS
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def find(self, secret: str) -> ApiKey:
         """The key with this secret; an unknown or invalid one is an `UnauthorizedError`."""
         if time.monotonic() >= self._next_look:

@@ -57,16 +57,6 @@ async def test_answers_are_as_the_schema_says(client: httpx.AsyncClient) -> None
     assert first["key"].split(",") == [segment["key"] for segment in first["segments"]]
 
 
-async def test_the_examples_of_the_document_are_answered(client: httpx.AsyncClient) -> None:
-    schema = (await client.get("/openapi.json")).json()["components"]["schemas"]
-    request = schema["FeaturesRequest"]
-    assert all(field.get("description") for field in request["properties"].values())
-    for example in request["examples"]:
-        answer = (await client.post("/features", json=example)).json()
-        assert len(answer["examples"]) == len(example["examples"])
-        assert all("error" not in entry for entry in answer["examples"])
-
-
 async def test_key_is_that_of_parse(client: httpx.AsyncClient) -> None:
     text = "One text, one key."
     (example,) = await ask(client, single(text))

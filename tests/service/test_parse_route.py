@@ -58,15 +58,6 @@ async def test_ids_start_again_in_each_sentence(client: httpx.AsyncClient) -> No
             assert item["text"][token["start_char"] : token["end_char"]] == token["form"]
 
 
-async def test_texts_come_back_in_order_and_failures_stand_alone(
-    client: httpx.AsyncClient,
-) -> None:
-    items = (await ask(client, texts=["First.", "", "Third."]))["items"]
-    assert [item.get("text") for item in items] == ["First.", None, "Third."]
-    assert items[1]["error"]["error_type"] == "empty_text"
-    assert set(items[1]["error"]) == {"error_type", "message", "detail"}
-
-
 async def test_tokens_are_words(client: httpx.AsyncClient) -> None:
     items = (await ask(client, tokens=[["New York", "is", "big"], ["Yes"]]))["items"]
     (sentence,) = items[0]["sentences"]
@@ -137,13 +128,6 @@ async def test_conllu_is_valid_and_names_errors(
     comments = [line for line in response.text.splitlines() if line.startswith("# error = ")]
     assert [comment.split()[3] for comment in comments] == ["2", "4"]
     assert "empty_text:" in comments[0]
-
-
-async def test_the_format_parameter_wins_over_accept(client: httpx.AsyncClient) -> None:
-    response = await client.post(
-        "/parse?format=json", json={"text": "Yes."}, headers={"accept": "text/x-conllu"}
-    )
-    assert response.json()["items"]
 
 
 @pytest.mark.parametrize(

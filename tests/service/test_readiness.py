@@ -164,16 +164,6 @@ def asked_from(app: FastAPI, address: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=240)
 
 
-async def test_a_folder_that_cannot_be_written_to_is_named(serve: Serve, tmp_path: Path) -> None:
-    staged = tmp_path / "state"
-    async with serve(workers=1, state_dir=staged, job_workers=0) as client:
-        staged.rename(tmp_path / "away")
-        staged.write_text("a file where the folder was")
-        assert "disk" in await ready(client)
-        staged.unlink()
-        (tmp_path / "away").rename(staged)
-
-
 async def test_a_damaged_model_is_named_and_a_mended_one_is_taken(
     serve: Serve, tmp_path: Path
 ) -> None:

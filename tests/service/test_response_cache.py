@@ -104,6 +104,7 @@ async def test_each_shape_is_kept_by_itself(ways: Ways) -> None:
             for encoding in ("identity", "gzip", "zstd"):
                 response, ready = await ways(body, f"?format={shape}", accept_encoding=encoding)
                 assert response.headers.get("content-encoding", "identity") == encoding
+                assert response.headers["vary"] == "Accept, Accept-Encoding"
                 seen.setdefault((shape, encoding), response.content)
     assert ready
     assert len(set(seen.values())) == len(FORMATS) + 1  # only the very first was not stored yet

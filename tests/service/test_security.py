@@ -278,10 +278,3 @@ async def test_roles_and_open_paths_hold_for_an_app_below_another(
             ).status_code == 200
             asked = await mounted.get("/api/process?data=It+rained.", headers=bearer(reader))
             assert asked.status_code == 403
-
-
-async def test_a_slash_at_the_end_leads_nowhere(guarded: Serve, file: KeyFile) -> None:
-    parser, _ = file.add("parser", role="parse")
-    async with guarded(job_workers=0) as client:
-        answer = await client.post("/parse/", json={"text": "It rained."}, headers=bearer(parser))
-        assert answer.status_code == 404

@@ -49,8 +49,8 @@ class OriginCheck:
         host = sent.get(b"host", b"").decode("latin-1")
         # What the connection came to: an address, or the name of an app in this process.
         server = scope.get("server")
-        bound = None if server is None else _name(server[0] or "")
-        if host and not self._is_ours(host) and _name(host) != bound:
+        is_ours = not host or self._is_ours(host)
+        if not is_ours and (server is None or _name(host) != _name(server[0] or "")):
             raise ForbiddenError(
                 f"the request is for the host {host!r}, by which this service is not known; use "
                 "its address, or add the name to allowed_hosts (PARSEBANK_ALLOWED_HOSTS="

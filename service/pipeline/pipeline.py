@@ -86,17 +86,15 @@ class FeaturePipeline:
         deadline = asyncio.get_running_loop().time() + min(seconds, most)
         note(items=len(request.items))
         tokenizer = await self.tokenizers.get(request.tokenizer) if request.tokenizer else None
-        plan = None
-        if _is_short(request):
+
+        def look_up(in_memory: bool) -> Plan | None:
             with self._stages.measure("lookup"):
-                plan = self._planner.plan_cached(request, tokenizer, deadline)
+                return self._planner.plan(request, tokenizer, deadline, in_memory=in_memory)
+
+        plan = look_up(in_memory=True) if _is_short(request) else None
         if plan is None:
-
-            def look_up() -> Plan:
-                with self._stages.measure("lookup"):
-                    return self._planner.plan(request, tokenizer, deadline)
-
-            plan = await asyncio.to_thread(look_up)
+            plan = await asyncio.to_thread(look_up, in_memory=False)
+        assert plan is not None, "a lookup that may read files finds out"
         return plan
 
     async def answer(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from featurestore import FeatureStore, ParseRecord
+from featurestore import FeatureStore
 from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
 from service.parsers.base import Outcome
 from service.pipeline.inputs import check_input, parse_key
 from service.pipeline.records import FeatureRequest, ItemFeatures
-from service.pipeline.resolvers import Choice, ParserResolver
+from service.pipeline.resolvers import ParserResolver
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
@@ -94,31 +94,23 @@ class Planner:
         self._limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
 
     def plan(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan:
-        """Choose the parser, check each text, and look up the stored parses."""
-        choice = self._parsers.choose(request.parser, request.lang)
-        planned = self._planned(request, choice, tokenizer, deadline, self._store.parses.get_many)
-        assert planned is not None, "a lookup that may read files finds out"
-        return planned
-
-    def plan_cached(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan | None:
-        """As `plan`, from memory alone; ``None`` if a file must be read."""
-        choice = self._parsers.cached(request.parser, request.lang)
-        look_up = self._store.parses.get_many_cached
-        return choice and self._planned(request, choice, tokenizer, deadline, look_up)
-
-    def _planned(
         self,
         request: FeatureRequest,
-        choice: Choice,
         tokenizer: LoadedTokenizer | None,
         deadline: float,
-        look_up: Callable[[list[str]], Mapping[str, ParseRecord] | None],
+        *,
+        in_memory: bool = False,
     ) -> Plan | None:
-        _, parser, lang = choice
+        """Choose the parser, check each text, and look up the stored parses.
+
+        ``None`` if all of it must be ``in_memory``, and a file would have to be read.
+        """
+        parsers, parses = self._parsers, self._store.parses
+        find = parsers.cached if in_memory else parsers.choose
+        choice = find(request.parser, request.lang)
+        if choice is None:
+            return None
+        model, parser, lang = choice
         keys: list[str | ParsebankError] = []
         wanted: dict[str, ParseInput] = {}
         for item in request.items:
@@ -130,9 +122,12 @@ class Planner:
             key = parse_key(parser, lang, item, self._limits)
             keys.append(key)
             wanted[key] = item
-        generation = self._store.parses.generation
+        generation = parses.generation
+        look_up = parses.get_many_cached if in_memory else parses.get_many
         records = look_up(list(wanted))
         if records is None:
             return None
         stored = {key: record.parse for key, record in records.items()}
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, stored, generation)
+        return Plan(
+            request, model, parser, lang, tokenizer, deadline, keys, wanted, stored, generation
+        )

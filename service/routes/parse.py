@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -13,7 +13,7 @@ from service.pipeline.response_cache import Origin
 from service.render import RENDERERS
 from service.render.etag import CACHE_CONTROL
 from service.render.ndjson import stream_ndjson
-from service.render.negotiate import CONTENT_TYPES, FORMATS, MEDIA_TYPES, Format, negotiate
+from service.render.negotiate import CONTENT_TYPES, FORMATS, MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
 from service.routes.streams import ClosingStream, while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
@@ -82,7 +82,7 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     asked = request.query_params.get("format")
     if asked is not None and asked not in FORMATS:
         raise SpecError(f"format is {asked!r}; it can be {', '.join(FORMATS)}", format=asked)
-    shape = negotiate(accept, cast(Format | None, asked))
+    shape = negotiate(accept, asked)
     headers = {
         "Content-Type": CONTENT_TYPES[shape],
         "Cache-Control": CACHE_CONTROL,

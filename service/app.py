@@ -10,6 +10,7 @@ from typing import Any, Final
 import structlog
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from starlette_compress import CompressMiddleware, add_compress_type, remove_compress_type
 
 from service.errors import install_error_handlers
 from service.logs import configure_logging
@@ -17,9 +18,9 @@ from service.metrics import Metrics, RequestMetrics
 from service.middleware.access_log import AccessLog
 from service.middleware.admission import AdmissionMiddleware
 from service.middleware.body import BodyMiddleware
-from service.middleware.compression import add_compression
 from service.page import router as page
 from service.readiness import Readiness
+from service.render.negotiate import MEDIA_TYPES
 from service.routes import (
     datasets,
     docs,
@@ -30,7 +31,6 @@ from service.routes import (
     info,
     jobs,
     lindat,
-    metrics,
     models,
     parse,
     parses,
@@ -49,11 +49,7 @@ distances, depths and ancestors, and kept. Parse once, train many."""
 
 
 def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
-    """Build the service.
-
-    Args:
-        settings: Settings; read from the environment when left out.
-        **fields: Single settings that override the environment, instead of ``settings``.
+    """Build the service from settings, or from the environment and single settings.
 
     The app opens the store and resumes jobs when it starts, not here. While it runs,
     ``app.state.services`` holds the `service.services.Services`.
@@ -86,7 +82,7 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
     install_error_handlers(app)
     for routes in (
         *(parse, parses, draw, features, lindat, jobs, datasets, examples, sql),
-        *(info, models, health, metrics, docs),
+        *(info, models, health, docs),
     ):
         app.include_router(routes.router)
     app.include_router(page)
@@ -97,7 +93,12 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
 
 def _wrap(app: FastAPI, settings: Settings) -> None:
     """Add the middleware; the last one added sees a request first."""
-    add_compression(app)
+    # Server-sent events are short, and wanted at once; a stream of NDJSON is flushed at each piece.
+    remove_compress_type("text/event-stream")
+    add_compress_type(MEDIA_TYPES["ndjson"], streaming=True)
+    add_compress_type(MEDIA_TYPES["conllu"])
+    add_compress_type(MEDIA_TYPES["arrow"])
+    app.add_middleware(CompressMiddleware, minimum_size=1_024, brotli=False, zstd_level=3)
     cached = parse.router.routes[0]
     app.add_middleware(BodyMiddleware, max_bytes=settings.max_body_bytes, route=cached)
     app.state.authenticator = Authenticator(settings)

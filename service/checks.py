@@ -7,7 +7,6 @@ CPU to build, and these a few tenths.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 from featurestore.tables.location import Location
@@ -27,31 +26,18 @@ def check_names(
 ) -> None:
     """Refuse a folder that cannot be a store, and names of which no request could use any.
 
-    Args:
-        parsers: Name and language of the parser of each request, as `find_parser` takes them.
-        tokenizers: Names and paths of tokenizers; those of the hub are not looked for.
-        policies: Names of subword policies.
-        **fields: Settings, as `service.app.create_app` takes them.
-
-    Raises:
-        StoreFormatError: The store is a file, or another program's or release's.
-        UnknownNameError: No parser, no tokenizer or no policy of those named is known.
-        SpecError: A setting or its value is invalid.
+    Parsers are pairs of name and language, as `find_parser` takes them; tokenizers of the hub are
+    not looked for; ``fields`` are settings, as `service.app.create_app` takes them.
     """
     settings = Settings(**fields)
     check_store(settings)
-    _check_any(partial(_find, settings), parsers)
+    _check_any(lambda named: find_parser(settings, *named), parsers)
     _check_any(TokenizerCache(settings).folder, tokenizers)
     _check_any(POLICIES.resolve, policies)
 
 
 def check_server(settings: Settings) -> None:
-    """Refuse what keeps a server from starting and needs no app to be seen.
-
-    Raises:
-        SpecError: The address is public without keys, or the rate limit is not one.
-        StoreFormatError: The store is a file, or another program's or release's.
-    """
+    """Refuse what keeps a server from starting and needs no app to be seen."""
     from service.security.rates import parse_rate
 
     check_bind(settings)
@@ -78,10 +64,6 @@ def check_bind(settings: Settings) -> None:
             "(PARSEBANK_ALLOW_REMOTE=true) behind a proxy with authentication, or bind 127.0.0.1",
             host=settings.host,
         )
-
-
-def _find(settings: Settings, named: tuple[str | None, str | None]) -> None:
-    find_parser(settings, *named)
 
 
 def _check_any(find: Callable[[Any], object], names: Iterable[Any]) -> None:

@@ -130,7 +130,7 @@ def named_error(error: Exception) -> ParsebankError | None:
 def error_response(
     status: int, body: dict[str, Any], headers: dict[str, str] | None = None
 ) -> Response:
-    """An answer with an error body; names that are no valid text come out escaped."""
+    """An answer with an error body, in ASCII: lone surrogates come out escaped."""
     content = json.dumps(body, default=str).encode("ascii")
     return Response(content, status, headers, media_type="application/json")
 

@@ -46,7 +46,9 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
             _hide_passwords,
             structlog.processors.JSONRenderer(default=str) if form == "json" else _console_line,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_number(level)),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
         logger_factory=_StandardError,
     )
 
@@ -159,17 +161,14 @@ def _console_line(_: Any, __: str, event: Event) -> str:
     time, level, message = (event.pop(name, "") for name in ("time", "level", "event"))
     trace = event.pop("exception", None)
     facts = "".join(f" {name}={_shown(value)}" for name, value in event.items())
-    line = f"{time} {level:<7} {_one_line(str(message))}{facts}"
+    told = str(message) if str(message).isprintable() else repr(message)
+    line = f"{time} {level:<7} {told}{facts}"
     return line if trace is None else f"{line}\n{trace}"
 
 
 def _shown(value: Any) -> str:
     text = str(value)
     return text if text.isprintable() and " " not in text else repr(text)
-
-
-def _one_line(text: str) -> str:
-    return text if text.isprintable() else repr(text)
 
 
 class _StandardError:
@@ -204,7 +203,3 @@ def _report_crash(
     if issubclass(kind, KeyboardInterrupt | SystemExit):
         return
     structlog.get_logger().error("crashed", exc_info=error)
-
-
-def _number(level: str) -> int:
-    return logging.getLevelNamesMapping()[level.upper()]

@@ -25,13 +25,7 @@ Labels = tuple[str, ...]
 
 
 class RequestMetrics:
-    """HTTP requests by method and route.
-
-    Attributes:
-        in_progress: Requests that have come and are not answered whole.
-        answered: By method, route and status; the status is 0 if there was no answer.
-        seconds: How long they took, by method and route.
-    """
+    """HTTP requests by method and route; the status is 0 if there was no answer."""
 
     def __init__(self) -> None:
         self.in_progress = Gauge(
@@ -52,25 +46,13 @@ class RequestMetrics:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request.
-
-        Args:
-            method: Of HTTP, a name of few.
-            route: Template of the path, as both end up as labels.
-            status: Of the answer.
-            seconds: From its arrival to the last byte.
-        """
+        """Count an answered request; method and route, a template, are few: they become labels."""
         self.answered.labels(method, route, status).inc()
         self.seconds.labels(method, route).observe(seconds)
 
 
 class Metrics:
-    """The metrics of one app.
-
-    Args:
-        app: Its ``state.services`` are read while it runs.
-        requests: Counted by the app's middleware.
-    """
+    """The metrics of one app, whose ``state.services`` are read while it runs."""
 
     def __init__(self, app: FastAPI, requests: RequestMetrics) -> None:
         self._app = app

@@ -40,11 +40,7 @@ def python_environment(**settings: str) -> dict[str, str]:
 
 
 def how_ended(status: int) -> str:
-    """How a child process ended.
-
-    Args:
-        status: Its exit code, or minus the signal that ended it, as `subprocess` gives it.
-    """
+    """Words for the end of a child process, whose status `subprocess` gave."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"
     return f"ended with exit code {status}"
@@ -53,8 +49,7 @@ def how_ended(status: int) -> str:
 def lower_priority(steps: int) -> None:
     """Let processes that somebody waits for have the processor first.
 
-    Args:
-        steps: Of niceness. The service itself has none: it must answer while all cores parse.
+    The service itself keeps its niceness: it must answer while all cores parse.
     """
     os.nice(steps)
 

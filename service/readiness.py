@@ -46,11 +46,7 @@ class Readiness:
         self._faults: dict[str, str] = {}
 
     async def check(self) -> dict[str, str]:
-        """The result of each check.
-
-        Raises:
-            NotReadyError: A check fails; message and detail name it.
-        """
+        """The result of each check; a `NotReadyError` names those that fail."""
         if self._services.stopping.is_set():
             raise NotReadyError("the service is stopping", checks={"service": "stopping"})
         if self._asking is None or (self._asking.done() and time.monotonic() >= self._old_at):

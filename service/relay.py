@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import BinaryIO
 
 from service.processes import python_command, python_environment
 from syntax.errors import without_passwords
@@ -42,22 +41,16 @@ def main() -> None:
     """Pass lines on until all writers have closed the pipe."""
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
-    _relay(sys.stdin.buffer, sys.stdout.buffer)
-
-
-def _relay(lines: BinaryIO, out: BinaryIO) -> None:
-    for line in lines:
-        if line.strip():
-            out.write(line if _is_event(line) else _event(line))
-            out.flush()
-
-
-def _is_event(line: bytes) -> bool:
-    """True if a line is already a JSON event of the service's own processes."""
-    try:
-        return isinstance(parse_json(line), dict)
-    except ValueError:
-        return False
+    for line in sys.stdin.buffer:
+        if not line.strip():
+            continue
+        try:
+            is_event = isinstance(parse_json(line), dict)
+        except ValueError:
+            is_event = False
+        # The service's own processes write events themselves.
+        sys.stdout.buffer.write(line if is_event else _event(line))
+        sys.stdout.buffer.flush()
 
 
 def _event(line: bytes) -> bytes:

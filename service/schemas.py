@@ -98,6 +98,7 @@ class ParseRequest(BaseModel):
                 texts=len(items),
                 limit=max_items,
             )
+        labels = self.token_labels
         return FeatureRequest(
             items=items,
             lang=self.lang,
@@ -107,11 +108,8 @@ class ParseRequest(BaseModel):
             matrices=tuple(dict.fromkeys(self.matrices)),
             store=self.store,
             deadline_seconds=self.deadline_seconds,
-            token_labels=self._labels(),
+            token_labels=None if labels is None else tuple(map(tuple, labels)),
         )
-
-    def _labels(self) -> tuple[tuple[str, ...], ...] | None:
-        return None if self.token_labels is None else tuple(map(tuple, self.token_labels))
 
     def _inputs(self) -> tuple[ParseInput, ...]:
         given = {"text": self.text, "texts": self.texts, "tokens": self.tokens}

@@ -46,12 +46,7 @@ _log = structlog.get_logger("parsebank.server")
 
 
 def run_server(settings: Settings) -> None:
-    """Serve until told to stop.
-
-    Raises:
-        SpecError: The address is public without keys, or taken, or a setting cannot be used.
-        ParsebankError, OSError: The store, or the job database, cannot be opened.
-    """
+    """Serve until told to stop; why it cannot start is raised."""
     check_bind(settings)
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
@@ -84,16 +79,18 @@ class Server(uvicorn.Server):
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say where."""
+        """Start, and log the address."""
         await super().startup(sockets)
         # What is there by now stays; going through it again would pause every request in sight.
         gc.collect()
         gc.freeze()
         for bound in sockets or []:
             keys = self._settings.keys_file is not None
-            _log.info(
-                "listening", url=_url(bound), pid=os.getpid(), keys=keys, **_engines(self.config)
-            )
+            address, port = bound.getsockname()[:2]
+            host = f"[{address}]" if ":" in address else address
+            engines = {"loop": str(self.config.loop), "http": "httptools"}
+            url = f"http://{host}:{port}"
+            _log.info("listening", url=url, pid=os.getpid(), keys=keys, **engines)
         if not self.should_exit:
             threading.Thread(target=_prepare_kernels, name="kernels", daemon=True).start()
 
@@ -176,11 +173,6 @@ def _configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-def _engines(config: uvicorn.Config) -> dict[str, str]:
-    """The event loop and the HTTP parser in use, for the log."""
-    return {"loop": str(config.loop), "http": "httptools"}
-
-
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[list[socket.socket]]:
     """Sockets on all addresses of a name, before anything else is opened."""
@@ -211,11 +203,6 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "another program listens there; choose another --port, or end that program"
     return str(error.strerror or error)
-
-
-def _url(bound: socket.socket) -> str:
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _allow_many_connections() -> None:

@@ -16,12 +16,12 @@ from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
 from featurestore.tables.root import MARKER
-from service.drawings import Drawings
 from service.jobs.manager import JobManager
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.assembly import FeatureAssembler
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.response_cache import ResponseCache
+from service.render.pictures import Drawings
 from service.settings import Settings
 from service.sql import SqlProcesses
 from service.timing import Stages
@@ -43,10 +43,6 @@ class Services:
         pipeline: Answers `/parse`.
         assembler: Answers `/features`: what a trainer would see.
         adhoc: The dataset of the interactive routes.
-        responses: Cache of whole responses.
-        queries: Runs SQL over the store.
-        drawings: Draws pictures of sentences.
-        stages: Times of the stages of requests.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
 

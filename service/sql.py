@@ -33,13 +33,7 @@ PROCESS_BYTES: Final = 3_000_000_000
 
 @dataclass(frozen=True)
 class SqlQuery:
-    """A query and its bounds.
-
-    Attributes:
-        query: One SELECT, as `FeatureStore.sql` takes it.
-        limit: Most rows.
-        seconds: Longest time.
-    """
+    """One SELECT, as `FeatureStore.sql` takes it; the most rows, and the longest time."""
 
     query: str
     limit: int
@@ -47,25 +41,14 @@ class SqlQuery:
 
 
 class SqlProcesses:
-    """Runs queries, one at a time.
-
-    Args:
-        store: Location of the store.
-    """
+    """Runs queries, one at a time."""
 
     def __init__(self, store: str) -> None:
         self._store = store
         self._running = asyncio.Lock()
 
     async def run(self, query: SqlQuery) -> dict[str, Any]:
-        """The answer to a query: columns, rows, and whether there are more rows.
-
-        Raises:
-            OverloadedError: Another query is running.
-            DeadlineError: The query takes too long.
-            SpecError: The query is wrong, or takes too much memory.
-            WorkError: The process ended without an answer.
-        """
+        """Columns and rows of a query, and whether there are more rows."""
         if self._running.locked():
             raise OverloadedError(
                 "another query is running, and the service runs one at a time; try again when it "
@@ -114,13 +97,6 @@ def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
     )
 
 
-def _bound_memory() -> None:
-    if sys.platform == "linux":  # other systems do not count mapped memory
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES, PROCESS_BYTES))
-
-
 def main() -> int:
     """Answer the query on standard input; returns the exit code."""
     from featurestore import open_store
@@ -128,7 +104,10 @@ def main() -> int:
 
     asked = parse_json(sys.stdin.buffer.read())
     exit_with_parent(asked["parent"])
-    _bound_memory()
+    if sys.platform == "linux":  # other systems do not count mapped memory
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES, PROCESS_BYTES))
     try:
         with open_store(asked["store"]) as store:
             answer = answer_query(store, asked["query"], asked["limit"], QUERY_BYTES)

@@ -17,6 +17,7 @@ from service.tokenizers import (
     read_tokenizer,
     unknown_tokenizer,
 )
+from syntax.errors import UnknownTokenizerError
 
 ANYWHERE: Final = Path("/")
 """Value of `tokenizers_dir` that allows every folder of this machine."""
@@ -33,12 +34,9 @@ Stamps = tuple[tuple[str, int, int], ...]
 class TokenizerCache:
     """Loads tokenizers by name and keeps the most recently used ones. Safe for threads.
 
-    A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced.
-
-    Args:
-        settings: How many to keep, which folders may be named, whether to ask the hub.
-        anywhere: Whether all folders may be named, despite the settings: for tokenizers of jobs,
-            whose names were checked when the job was accepted.
+    A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced. With
+    ``anywhere`` all folders may be named, despite the settings: for jobs, whose tokenizers were
+    checked when they were accepted.
     """
 
     def __init__(self, settings: Settings, *, anywhere: bool = False) -> None:
@@ -48,12 +46,7 @@ class TokenizerCache:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> LoadedTokenizer:
-        """The tokenizer of a name.
-
-        Raises:
-            UnknownTokenizerError: The name is unknown, or its folder may not be named.
-            TokenizerOffsetsError: Its offsets cannot be aligned with words.
-        """
+        """The tokenizer of a name; the errors are those of `read_tokenizer`."""
         folder = self.folder(name)
         stamps = _stamps(folder)
         found = self._find(name, stamps)
@@ -72,10 +65,12 @@ class TokenizerCache:
 
     def cached(self, name: str) -> LoadedTokenizer | None:
         """The tokenizer if it is kept and its files are as they were; counts as a use of it."""
-        with self._lock:
-            if name not in self._kept:
-                return None
-        return self._find(name, _stamps(self.folder(name)))
+        if name not in self._kept:
+            return None
+        try:
+            return self._find(name, _stamps(self.folder(name)))
+        except UnknownTokenizerError:
+            return None
 
     def folder(self, name: str) -> Path | None:
         """The folder that a name leads to; ``None`` for a name on the hub.

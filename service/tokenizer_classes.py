@@ -1,12 +1,13 @@
-"""What Hugging Face's tokenizer classes make of a ``tokenizer.json``, without transformers.
+"""What Hugging Face's tokenizer classes make of a folder's files, without transformers.
 
 ``BertTokenizer``, ``RobertaTokenizer`` and ``XLMRobertaTokenizer`` take vocabulary, merges and
 added tokens from the file, and make the rest themselves, whatever the file says. Importing
 transformers for that takes seconds, and 700 MB where torch is installed, in every process that
 needs a tokenizer. A test holds the two equal, fingerprints included.
 
-A folder that is unusual in any way (other special tokens, tokens that are added, a class that is
-not here) is left to transformers.
+BERT's older folders have a ``vocab.txt`` and no ``tokenizer.json``; they are read here too. A
+folder that is unusual in any way (other special tokens, tokens that are added, a class that is not
+here) is left to transformers.
 """
 
 from __future__ import annotations
@@ -16,10 +17,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tokenizers import decoders, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    BertWordPieceTokenizer,
+    decoders,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
-from service.tokenizer_files import read_object
-from service.wordpiece import SPECIAL_NAMES, frame_as_bert
+from syntax.strict_json import parse_json
+
+SPECIAL_NAMES: Final = {
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+"""BERT's special tokens by role."""
 
 _SENTENCEPIECE_NAMES: Final = {
     "bos_token": "<s>",
@@ -30,6 +45,54 @@ _SENTENCEPIECE_NAMES: Final = {
     "cls_token": "<s>",
     "mask_token": "<mask>",
 }
+
+_OVERRIDES: Final = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one if there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a JSON object")
+    return content
+
+
+def is_plain_bert(folder: Path, config: Mapping[str, Any]) -> bool:
+    """True if vocabulary and configuration alone make the tokenizer, with BERT's own tokens."""
+    customised = any(name.endswith(("_token", "_tokens")) for name in config)
+    is_named = config.get("tokenizer_class") in ("BertTokenizer", "BertTokenizerFast")
+    is_overridden = any((folder / name).exists() for name in _OVERRIDES)
+    return is_named and (folder / "vocab.txt").is_file() and not customised and not is_overridden
+
+
+def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
+    """The Rust tokenizer of a folder for which `is_plain_bert` holds."""
+    tokenizer = BertWordPieceTokenizer(
+        vocab=str(folder / "vocab.txt"),
+        lowercase=config.get("do_lower_case", True),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
+    )
+    backend = tokenizer._tokenizer
+    frame_as_bert(backend)
+    return backend
+
+
+def frame_as_bert(backend: Any) -> None:
+    """Have [CLS] and [SEP] put around texts."""
+    ids = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    if None in (number for _, number in ids):
+        raise ValueError("the vocabulary has no [CLS] or no [SEP]")
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=ids,
+    )
 
 
 def _bert(backend: Any, config: Mapping[str, Any]) -> bool:
@@ -116,15 +179,9 @@ _OF_MODELS: Final = {
 
 
 def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Make of a tokenizer as it was read what its class makes of it.
+    """Change a tokenizer, as it was read, into what its class makes of it.
 
-    Args:
-        backend: From ``tokenizer.json``; changed in place.
-        folder: Its folder.
-        config: Its ``tokenizer_config.json``.
-
-    Returns:
-        The names of its special tokens by role; ``None`` where that is left to transformers.
+    The names of its special tokens by role; ``None`` where that is left to transformers.
     """
     model_type = read_object(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")

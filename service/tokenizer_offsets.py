@@ -25,11 +25,7 @@ _PROBES: Final = (
 
 
 def offsets_fault(backend: Any) -> str | None:
-    """What is wrong with a tokenizer's offsets; ``None`` when they can be used.
-
-    Args:
-        backend: A ``tokenizers.Tokenizer``.
-    """
+    """The fault of a ``tokenizers.Tokenizer``'s offsets; ``None`` if they can be used."""
     for text in _PROBES:
         encoding = backend.encode(text, add_special_tokens=False)
         fault = _fault(backend, text, encoding.ids, encoding.offsets)

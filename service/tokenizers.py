@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from importlib import resources
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +20,15 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from service.tokenizer_classes import make_class
-from service.tokenizer_files import check_files, read_object
+from service.parsers.files import regular_file
+from service.tokenizer_classes import (
+    SPECIAL_NAMES,
+    is_plain_bert,
+    make_class,
+    read_bert,
+    read_object,
+)
 from service.tokenizer_offsets import offsets_fault
-from service.wordpiece import SPECIAL_NAMES, is_plain_bert, read_bert
 from syntax import Fingerprint, fingerprint
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError, TokenizerOffsetsError, UnknownTokenizerError
@@ -82,15 +87,17 @@ class LoadedTokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[PieceArrays]:
         """Pieces of each text; other threads run meanwhile."""
         return [
-            _pieces(encoding)
+            (
+                np.array(encoding.ids, dtype=np.int32),
+                np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2),
+            )
             for encoding in self._backend.encode_batch(texts, add_special_tokens=False)
         ]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
-        """Like `encode_batch`, with the pieces of all texts (N) concatenated.
+        """Like `encode_batch`, with the pieces of all texts concatenated.
 
-        Returns:
-            Their ids, *shape* (N,); their offsets, *shape* (N, 2); how many each text has.
+        Ids, *shape* (N,); offsets, *shape* (N, 2); how many pieces each text has.
         """
         encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encodings]
@@ -103,12 +110,7 @@ class LoadedTokenizer:
 
 
 def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:
-    """Load a bundled tokenizer, a folder, or one from the Hugging Face hub or its cache.
-
-    Args:
-        name_or_path: ``parsebank-wordpiece-en``, a folder, or a name on the hub.
-        hub_timeout_seconds: How long to wait for the hub's first answer.
-    """
+    """Load a bundled tokenizer, a folder, or one from the Hugging Face hub or its cache."""
     folder = bundled_tokenizers().get(name_or_path) or find_folder(name_or_path)
     return read_tokenizer(name_or_path, folder, hub_timeout_seconds)
 
@@ -116,13 +118,9 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
 def read_tokenizer(
     name: str, folder: Path | None, hub_timeout_seconds: float, *, offline: bool = False
 ) -> LoadedTokenizer:
-    """Read a tokenizer from its folder, or from the hub or its cache.
+    """Read a tokenizer from its folder; without one, from the hub or its cache.
 
-    Args:
-        name: What it is called.
-        folder: Where it is; ``None`` if the name is one on the hub.
-        hub_timeout_seconds: How long to wait for the hub's first answer.
-        offline: Take nothing but what is in the hub's cache.
+    ``offline`` takes nothing but what is in the hub's cache.
 
     Raises:
         UnknownTokenizerError: It is not there, cannot be read or is not a fast one, or the hub
@@ -154,7 +152,7 @@ def read_tokenizer(
 @cache
 def bundled_tokenizers() -> dict[str, Path]:
     """The tokenizers that ship with Parsebank."""
-    folder = Path(str(files("service") / "resources" / "tokenizers"))
+    folder = Path(str(resources.files("service") / "resources" / "tokenizers"))
     return {path.parent.name: path.parent for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
@@ -166,7 +164,11 @@ def is_hub_name(name: str) -> bool:
 def _read_folder(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
     """The Rust tokenizer and the names of its special tokens by role (``pad_token``...)."""
     try:
-        check_files(folder)
+        # Libraries open files with the interpreter's lock held: one that waits for a pipe's other
+        # end would stop every thread of the service.
+        for path in sorted(folder.iterdir()):
+            if path.exists() and not path.is_dir():
+                regular_file(path)
         return _read_files(name, folder)
     except (OSError, ValueError, ModelLoadError) as error:
         raise unknown_tokenizer(name, _first_line(error)) from None
@@ -255,7 +257,8 @@ def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
 
     Loading would retry for minutes on a machine without a network.
     """
-    if _is_cached(name):
+    files = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
+    if any(isinstance(_look_up(name, file), str) for file in files):
         return
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         how = "PARSEBANK_OFFLINE" if offline else "HF_HUB_OFFLINE"
@@ -268,11 +271,6 @@ def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
         raise unknown_tokenizer(
             name, f"it is not cached, and the hub said: {_first_line(error)}"
         ) from None
-
-
-def _is_cached(name: str) -> bool:
-    names = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
-    return any(isinstance(_look_up(name, file), str) for file in names)
 
 
 def _cached_folder(name: str) -> Path | None:
@@ -293,13 +291,7 @@ def _look_up(name: str, file: str) -> Any:
 
 
 def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownTokenizerError:
-    """The error for a name that leads to no tokenizer.
-
-    Args:
-        name: The name.
-        reason: Why not.
-        ways: What to name instead.
-    """
+    """The error for a name that leads to no tokenizer, with the reason and what to name instead."""
     error = unknown_name("tokenizer", name, bundled_tokenizers(), UnknownTokenizerError)
     message = f"{error.message} For {name!r}: {reason}. {ways}"
     return UnknownTokenizerError(message, **error.detail)
@@ -307,9 +299,3 @@ def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownToken
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _pieces(encoding: Any) -> PieceArrays:
-    ids = np.array(encoding.ids, dtype=np.int32)
-    offsets = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)
-    return ids, offsets

@@ -51,12 +51,9 @@ def cut_lines(text: str) -> Iterator[DocumentPart]:
 
 
 def read_sentences(data: str, form: str, limits: Limits) -> list[Any]:
-    """Read UDPipe sentences in one of its input formats.
+    """Read UDPipe sentences in one of its input formats; a fault has UDPipe's reason.
 
-    Raises:
-        SpecError: The data is not in this format; the message has UDPipe's reason.
-        SentenceTooLongError: A sentence has more words than the limit.
-        TextTooLongError: A paragraph for the generic tokenizer has more characters than the limit.
+    A sentence, or a paragraph for the generic tokenizer, over the limits is refused.
     """
     if _LONE_RETURN.search(data) and form.partition("=")[0] == "conllu":
         # UDPipe 1.4's reader would never come back.
@@ -93,17 +90,13 @@ def _blocks(data: str, form: str, limits: Limits) -> Iterator[str]:
             yield part.item.joined
         return
     if form == "horizontal":
-        longest = max(map(_word_count, data.splitlines()), default=0)
+        longest = max((len(_WORD.findall(line)) for line in data.splitlines()), default=0)
     else:
         # A word has a line of its own, perhaps that of a multiword token, and some empty nodes.
         lines = max(block.count("\n") for block in _EMPTY_LINE.split(data))
         longest = lines // _LINES_PER_WORD
     _check_words(longest, limits)
     yield data
-
-
-def _word_count(line: str) -> int:
-    return len(_WORD.findall(line))
 
 
 def words_of(sentence: Any, with_tags: bool) -> ParseInput:

@@ -19,11 +19,8 @@ _ESCAPES: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2}){1,4096}")
 def read_fields(query: bytes, content_type: str, body: bytes) -> dict[str, str]:
     """The parameters of a request; those of the body come before those of the query.
 
-    Args:
-        query: What stands behind the question mark. A name without a value (``?tokenizer``)
-            counts as given.
-        content_type: Of the body: form-urlencoded or multipart, whose parts may be files.
-        body: May be empty.
+    In the query a name without a value (``?tokenizer``) counts as given. The body is
+    form-urlencoded, or multipart, whose parts may be files, or empty.
     """
     fields = _pairs(query, "query")
     if not body:
@@ -50,11 +47,9 @@ def _pairs(encoded: bytes, where: str) -> dict[str, str]:
 
 def _unquoted(encoded: bytes) -> bytes:
     """Undo percent-encoding by runs; `urllib.parse` takes seconds for a book in Cyrillic."""
-    return _ESCAPES.sub(_unescaped, encoded.replace(b"+", b" "))
-
-
-def _unescaped(run: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(run[0].replace(b"%", b"").decode())
+    return _ESCAPES.sub(
+        lambda run: bytes.fromhex(run[0].replace(b"%", b"").decode()), encoded.replace(b"+", b" ")
+    )
 
 
 def _parts(content_type: str, body: bytes) -> dict[str, str]:

@@ -24,11 +24,9 @@ _TURNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class LindatAnswer:
-    """What comes out.
+    """The envelope, and the characters of all words of the result, which a header announces.
 
-    Attributes:
-        envelope: ``model``, ``acknowledgements``, ``result`` and, if there is any, ``ignored``.
-        characters: Of all words of the result, which LINDAT announces in a header.
+    The envelope has ``model``, ``acknowledgements``, ``result`` and, if there is any, ``ignored``.
     """
 
     envelope: dict[str, Any]
@@ -40,15 +38,8 @@ async def process(
 ) -> LindatAnswer:
     """Answer a request; parses go through the pipeline, as all others do.
 
-    Args:
-        pipeline: Parses the texts.
-        settings: Limits and models.
-        request: What is asked for.
-        keep: Whether new parses are stored.
-
-    Raises:
-        ParsebankError: Whatever is wrong with the request, or with any part of its data: this
-            interface has no errors of single sentences.
+    Whatever is wrong with any part of the data is raised: this interface has no errors of single
+    sentences. Without ``keep`` new parses are not stored.
     """
     model = await asyncio.to_thread(find_parser, settings, request.model)
     job = _Job(pipeline, settings, request, model, keep)
@@ -119,7 +110,8 @@ class _Job:
         }
         if request.ignored:
             envelope["ignored"] = list(request.ignored)
-        return LindatAnswer(envelope, sum(map(_characters, sentences)))
+        words = (word for sentence in sentences for word in list(sentence.words)[1:])
+        return LindatAnswer(envelope, sum(len(word.form) for word in words))
 
     def _parts(self, data: str, options: Tokenizer) -> list[DocumentPart]:
         limit = self.settings.max_chars_per_text
@@ -183,7 +175,3 @@ def _parse_of(outcome: ItemFeatures | ParsebankError) -> Parse | None:
     if isinstance(outcome, ParsebankError):
         raise outcome
     return outcome.parse
-
-
-def _characters(sentence: Any) -> int:
-    return sum(len(word.form) for word in list(sentence.words)[1:])

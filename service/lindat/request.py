@@ -44,10 +44,8 @@ class LindatRequest:
         data: The text, in Unicode's NFC as LINDAT has it; offsets count its code points.
         model: Name, beginning of a name, or language code; ``None`` for the service's default.
         tokenizer: How to tokenize; ``None`` if the data has its tokens already.
-        tagger: Whether the columns from LEMMA to FEATS are filled.
-        parser: Whether HEAD and DEPREL are filled.
-        input: Format of the data if there is no tokenizer, with its options.
-        output: Format of the result, with its options.
+        tagger, parser: Whether the columns from LEMMA to FEATS, and HEAD and DEPREL, are filled.
+        input, output: Formats, with their options; the first only without a tokenizer.
         ignored: Options that change nothing here, each as ``parameter: option``.
     """
 
@@ -64,12 +62,8 @@ class LindatRequest:
 def read_request(fields: Mapping[str, str]) -> LindatRequest:
     """Read the parameters as UDPipe does: a given parameter counts with any value.
 
-    ``none`` as tagger or parser means that there is none. Parameters that UDPipe does not know
-    are ignored, as it does.
-
-    Raises:
-        SpecError: There is no ``data``, or a format that is not known.
-        InvalidCharacterError: The data holds NUL, at which UDPipe's readers would stop.
+    ``none`` as tagger or parser means that there is none. Parameters that UDPipe does not know are
+    ignored, as it does. NUL is refused, because UDPipe's readers would stop there.
     """
     if "data" not in fields:
         raise SpecError("The parameter 'data' is required.")

@@ -42,11 +42,7 @@ class Shown:
 def tokenized(text: str, parses: Sequence[Placed], options: Tokenizer, shown: Shown) -> list[Any]:
     """The sentences of a tokenized document, numbered from 1, with its paragraphs.
 
-    Args:
-        text: The document.
-        parses: Of its parts, in order.
-        options: What is recorded of spaces and spans.
-        shown: The annotation.
+    The parses are of the document's parts, in order.
     """
     sentences: list[Any] = []
     for tokens in _by_sentence(list(_tokens(text, parses, options.presegmented))):
@@ -58,13 +54,9 @@ def tokenized(text: str, parses: Sequence[Placed], options: Tokenizer, shown: Sh
 
 
 def annotate(sentence: Any, parse: Parse, shown: Shown, first_word: int = 0) -> None:
-    """Write a parse into a sentence; all else of it stays.
+    """Write into a UDPipe sentence the parse of these very words, from ``first_word`` on.
 
-    Args:
-        sentence: A UDPipe sentence.
-        parse: Of these very words, from ``first_word`` on.
-        shown: What to write of it.
-        first_word: Position in the parse of the sentence's first word.
+    All else of the sentence stays.
     """
     if shown.heads:
         sentence.unlinkAllNodes()
@@ -91,16 +83,13 @@ def write(sentences: Sequence[Any], output: str) -> str:
 class _Token:
     """A token of a document, and the characters around it.
 
-    As in UDPipe, what follows a sentence belongs to its last token as far as it is white space,
-    and the rest to the first token of the next sentence.
+    As in UDPipe, what follows a sentence belongs to its last token as far as it is white space, and
+    the rest to the first token of the next sentence.
 
     Attributes:
-        parse: The parse it is from.
-        words: First word and end in that parse.
+        words: First word and end in the parse.
         span: Start and end in the document.
-        ends_sentence: Whether it is the last one of its sentence.
         before: What stands before it and belongs to no other token.
-        after: What follows it.
         line_breaks: Between it and the token before.
     """
 

@@ -25,15 +25,10 @@ _QUIET_PREFIXES: Final = ("/health/", "/metrics")
 
 
 class AccessLog:
-    """ASGI middleware around all others: logs and counts every request.
+    """ASGI middleware around all others: logs, counts and names every request.
 
-    The id is the request's ``X-Request-ID`` if it is valid, else a new one. The response carries
-    it as a header, and log lines of the request as ``request_id``. Exceptions that no other
-    handler catches are logged and answered here.
-
-    Args:
-        app: The app with its other middleware.
-        counts: Metrics of the requests.
+    The id is the request's ``X-Request-ID`` if it is valid, else a new one; the response and the
+    request's log lines carry it. Exceptions that no other handler catches are answered here.
     """
 
     def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
@@ -52,45 +47,28 @@ class AccessLog:
         self._counts.in_progress.inc()
         with request_facts(request_id.decode()) as facts:
             try:
-                await self._guarded(scope, receive, answer)
+                await self._app(scope, receive, answer)
+            except Exception as error:
+                self._log.error("request failed", exc_info=error)
+                if answer.status:
+                    # Part of the response is sent; only a closed connection signals the failure.
+                    raise
+                await unexpected_answer(error)(scope, receive, answer)
             finally:
                 self._counts.in_progress.dec()
                 self._finish(scope, answer, time.perf_counter() - started, facts)
-
-    async def _guarded(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
-        try:
-            await self._app(scope, receive, answer)
-        except Exception as error:
-            self._log.error("request failed", exc_info=error)
-            if answer.status:
-                # Part of the response is sent; only closing the connection can signal the failure.
-                raise
-            await unexpected_answer(error)(scope, receive, answer)
 
     def _finish(self, scope: Scope, answer: _Answer, seconds: float, facts: dict[str, Any]) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         route = getattr(scope.get("route"), "path", _UNMATCHED)
         self._counts.count(method, route, answer.status, seconds)
+        shown = {"method": method, "route": route, "status": answer.status}
         tell = self._log.debug if route.startswith(_QUIET_PREFIXES) else self._log.info
-        ms = round(seconds * 1000, 2)
-        tell(
-            "request",
-            method=method,
-            route=route,
-            status=answer.status,
-            ms=ms,
-            bytes=answer.size,
-            **facts,
-        )
+        tell("request", **shown, ms=round(seconds * 1000, 2), bytes=answer.size, **facts)
 
 
 class _Answer:
-    """The response: adds the id, and records status and size.
-
-    Attributes:
-        status: 0 until the response starts.
-        size: Bytes of the body so far.
-    """
+    """The response: adds the id, and records its status (0 until it starts) and bytes of body."""
 
     __slots__ = ("_id", "_send", "size", "status")
 

@@ -58,13 +58,8 @@ class BodyMiddleware:
     because its unpacked size is unknown.
 
     A ``POST /parse`` is answered from the cache if its bytes, its query, and the headers that
-    choose format and encoding equal those of a request that the app has answered. A response is
-    kept as it was sent, compressed, if the route has left its `ORIGIN`.
-
-    Args:
-        app: The app behind it, which compresses.
-        max_bytes: Largest body.
-        route: The route of cached responses, under which their requests are counted.
+    choose format and encoding equal those of an answered request, under whose ``route`` it is
+    counted. A response is kept as it was sent, compressed, if the route has left its `ORIGIN`.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, route: Any) -> None:
@@ -155,12 +150,7 @@ class BodyMiddleware:
 class _Body:
     """The body of one request, as it arrives.
 
-    Args:
-        receive: Where it comes from.
-        claim: Called with the bytes so far, and those of them that are new.
-
-    Attributes:
-        size: Bytes so far.
+    ``claim`` is called with the bytes so far, and those of them that are new.
     """
 
     __slots__ = ("_ahead", "_claim", "_is_whole", "_receive", "size")
@@ -251,19 +241,17 @@ def _check_headers(scope: Scope) -> int:
                 f"the body came with Content-Encoding {value.decode('latin-1')!r}; send it as it is"
             )
         elif name == b"content-type":
-            _check_type(value.decode("latin-1"), rule_of(scope["method"], path_of(scope)).body)
+            taken = rule_of(scope["method"], path_of(scope)).body
+            kind = value.decode("latin-1").partition(";")[0].strip().lower()
+            is_json = taken == JSON and kind.endswith("+json")
+            if taken and kind and kind not in taken and not is_json:
+                raise UnsupportedMediaTypeError(
+                    f"the body came as {kind!r}, and this route takes {' or '.join(taken)}; send "
+                    f"the header `Content-Type: {taken[0]}`",
+                    content_type=kind,
+                    accepted=list(taken),
+                )
     return length
-
-
-def _check_type(sent: str, taken: tuple[str, ...]) -> None:
-    kind = sent.partition(";")[0].strip().lower()
-    if taken and kind and kind not in taken and not (taken == JSON and kind.endswith("+json")):
-        raise UnsupportedMediaTypeError(
-            f"the body came as {kind!r}, and this route takes {' or '.join(taken)}; send the "
-            f"header `Content-Type: {taken[0]}`",
-            content_type=kind,
-            accepted=list(taken),
-        )
 
 
 def _cacheable_headers(scope: Scope) -> dict[bytes, bytes] | None:

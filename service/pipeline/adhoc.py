@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -74,10 +74,7 @@ class _Waiting:
 class AdhocDataset:
     """Appends features to the dataset ``adhoc``. Safe for threads.
 
-    Args:
-        store: The store.
-        commit_seconds: Age of the oldest row that starts a commit.
-        room: Most wordpieces that may wait.
+    A commit starts when the oldest row is ``commit_seconds`` old; at most ``room`` pieces wait.
 
     Attributes:
         counts: Rows so far by outcome: ``stored``, ``known`` (already in the table), ``full`` (the
@@ -111,9 +108,8 @@ class AdhocDataset:
         Args:
             tokenizer: Tokenizer of the pieces.
             segments: Its texts in order; an example with more than `MOST_SEGMENTS` is ignored.
-            generation: `ParseTable.generation` before its parses were looked up; the current one
-                if ``None``. If it has changed at the commit, parses may have been deleted, and the
-                row is not appended.
+            generation: `ParseTable.generation` before its parses were looked up; ``None``: as it is
+                now. If it has changed at the commit, a row whose parses were deleted is dropped.
             matrices: Whether to store distance, depth and ancestor too, as backfills do.
         """
         if len(segments) > MOST_SEGMENTS:
@@ -128,10 +124,12 @@ class AdhocDataset:
             waiting = _Waiting(
                 key, tuple(segments), tokenizer, self._last_seq, generation, matrices
             )
-            if self._buffer.offer(waiting):
-                self._remember(key)
-            else:
+            if not self._buffer.offer(waiting):
                 self.counts["full"] += 1
+                return
+            self._remembered[key] = None
+            if len(self._remembered) > REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
 
     def add_answer(self, answer: FeatureAnswer, generation: int) -> None:
         """Append every text of an answer that has pieces; ``generation`` as in `add`."""
@@ -145,20 +143,12 @@ class AdhocDataset:
                 self.add(answer.tokenizer, [segment], generation, bool(item.matrices))
 
     def flush(self) -> None:
-        """Commit what waits.
-
-        Raises:
-            StoreError: It could not be written, and still waits.
-        """
+        """Commit what waits; what could not be written still waits."""
         self._buffer.flush()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Commit what waits, and while this lasts nothing more: for who deletes texts.
-
-        Raises:
-            StoreError: It could not be written, and still waits.
-        """
+        """Commit what waits, and while this lasts nothing more: for who deletes texts."""
         self.flush()
         with self._committing:
             try:
@@ -175,11 +165,6 @@ class AdhocDataset:
         """Commit what waits; what cannot be written is logged and lost, for parses remain."""
         with suppress(StoreError, OSError):
             self._buffer.close()
-
-    def _remember(self, key: str) -> None:
-        self._remembered[key] = None
-        if len(self._remembered) > REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
 
     def _commit(self, rows: Sequence[_Waiting]) -> None:
         """One commit per table and language, and for rows with matrices another.
@@ -221,18 +206,16 @@ class AdhocDataset:
         parses = self._store.parses.get_many(list(keys))
         now = self._store.parses.generation
         kept = [r for r in rows if r.generation == now or all(x.key in parses for x in r.segments)]
-        if len(kept) < len(rows):
-            self._drop({row.key for row in rows} - {row.key for row in kept})
+        gone = {row.key for row in rows} - {row.key for row in kept}
+        if gone:
+            # Their texts were deleted; they may come again.
+            self.counts["deleted"] += len(gone)
+            with self._lock:
+                for key in gone:
+                    self._remembered.pop(key, None)
         stored = self._store.features.append_new(handle, [self._row(row) for row in kept])
         self._store.parses.keep([*parses.values()])
         self.counts.update(stored=stored, known=len(kept) - stored)
-
-    def _drop(self, keys: Set[str]) -> None:
-        """Count rows whose texts were deleted; they may come again."""
-        self.counts["deleted"] += len(keys)
-        with self._lock:
-            for key in keys:
-                self._remembered.pop(key, None)
 
     def _row(self, row: _Waiting) -> ExampleRow:
         keys = tuple(segment.key for segment in row.segments)

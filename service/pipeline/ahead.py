@@ -11,11 +11,7 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Reads items from a source as they arrive, independent of the consumer.
-
-    Args:
-        source: The source; reading starts at once, and the source is closed at the end.
-    """
+    """Reads a source from now on, independent of the consumer, and closes it at the end."""
 
     def __init__(self, source: AsyncGenerator[T]) -> None:
         self._items: list[T] = []
@@ -24,11 +20,7 @@ class ReadAhead(Generic[T]):
         self._reading = asyncio.create_task(self._read(source))
 
     async def groups(self) -> AsyncGenerator[list[T]]:
-        """Groups of the items that arrived since the last group.
-
-        Raises:
-            Exception: The error of the source, after all its items.
-        """
+        """Groups of the items that arrived since the last group; at the end, the source's error."""
         while self._items or not self._has_ended:
             await self._arrived.wait()
             self._arrived.clear()

@@ -33,14 +33,7 @@ _NOT_ANSWERED: Final = ("piece_ids", "shown_characters")
 
 @dataclass(frozen=True, slots=True)
 class ParsedSegment:
-    """A parsed text.
-
-    Attributes:
-        key: Key of the parse in the store.
-        lang: Language of the text.
-        parser_name: Its name; the fingerprint if unknown.
-        cached: Whether the parse was there before.
-    """
+    """A parsed text, and the name of its parser (the fingerprint if unknown)."""
 
     key: str
     lang: str
@@ -128,14 +121,7 @@ class AssemblyAnswer:
 
 
 class Assembler:
-    """Makes the arrays of one answer.
-
-    Args:
-        settings: Limits of matrices.
-        special: Special tokens of the tokenizer.
-        spec: Options of the assembly.
-        padded: Whether all examples get a common length, as in a batch of a stream.
-    """
+    """Makes the arrays of one answer; if ``padded``, of a common length as in a stream's batch."""
 
     def __init__(
         self, settings: Settings, special: SpecialTokens, spec: AssemblySpec, padded: bool
@@ -149,10 +135,9 @@ class Assembler:
     def assemble(
         self, examples: Sequence[Example | FailedExample]
     ) -> list[AssembledExample | FailedExample]:
-        """Assemble the examples; an example that fails becomes its error.
+        """Assemble the examples; one that fails becomes its error.
 
-        Raises:
-            TextTooLongError: The padded batch is too large.
+        A padded batch that is too large as a whole is a `TextTooLongError`.
         """
         claimed = [self._claim(example) for example in examples]
         return self._batch(claimed) if self._padded else [self._alone(x) for x in claimed]

@@ -51,9 +51,8 @@ class AssemblyRequest:
     """A request for the features of examples.
 
     Attributes:
-        tokenizer: Name or path of the tokenizer; the service's default if ``None``.
+        tokenizer: Name or path; the service's default if ``None``.
         spec: Template, truncation, policy and matrices.
-        parsing: Options of the parse.
         padded: Whether all examples get a common length, as in a batch of a stream.
     """
 
@@ -68,14 +67,7 @@ Found = Mapping[SegmentText, ParsedSegment | ParsebankError]
 
 
 class FeatureAssembler:
-    """Answers requests for features. Belongs to one event loop.
-
-    Args:
-        settings: Limits and defaults.
-        store: Store of the parses.
-        pipeline: Parses the segments.
-        adhoc: Dataset that the features are appended to.
-    """
+    """Answers requests for features. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -90,12 +82,7 @@ class FeatureAssembler:
         self._adhoc = adhoc
 
     async def run(self, request: AssemblyRequest) -> AssemblyAnswer:
-        """Answer every example with its arrays or its own error.
-
-        Raises:
-            UnknownNameError: No such parser, language or tokenizer.
-            TextTooLongError: The padded batch is too large.
-        """
+        """Answer every example with its arrays or its own error, and append it to ``adhoc``."""
         tokenizer = await self.tokenizer(request.tokenizer)
         generation = self._store.parses.generation
         found = await self._parse(request)
@@ -113,13 +100,7 @@ class FeatureAssembler:
     async def stored(
         self, keys: Sequence[str], tokenizer: LoadedTokenizer, spec: AssemblySpec
     ) -> AssemblyAnswer:
-        """The features of one example, from stored parses only.
-
-        Args:
-            keys: Parse keys of its segments, in order.
-            tokenizer: The tokenizer.
-            spec: Template, truncation, policy and matrices.
-        """
+        """The features of one example whose segments have these keys, from stored parses only."""
         return await asyncio.to_thread(self._stored, keys, tokenizer, spec)
 
     async def _parse(self, request: AssemblyRequest) -> Found:
@@ -150,8 +131,15 @@ class FeatureAssembler:
     ) -> AssemblyAnswer:
         prepared = _prepare(found.values(), tokenizer)
         examples = [_example(texts, found, prepared) for texts in request.examples]
-        if request.parsing.store and not self._settings.read_only:
-            self._append(examples, tokenizer, generation)
+        keeps = request.parsing.store and not self._settings.read_only
+        for example in examples:
+            if keeps and isinstance(example, Example):
+                segments = [
+                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
+                    for one in example.segments
+                    for text in [one.source]
+                ]
+                self._adhoc.add(tokenizer, segments, generation)
         return self._assembled(examples, tokenizer, request.spec, request.padded)
 
     def _stored(
@@ -186,21 +174,6 @@ class FeatureAssembler:
     ) -> AssemblyAnswer:
         assembler = Assembler(self._settings, tokenizer.special_tokens, spec, padded)
         return AssemblyAnswer(tokenizer, spec, padded, assembler.assemble(examples))
-
-    def _append(
-        self,
-        examples: Sequence[Example | FailedExample],
-        tokenizer: LoadedTokenizer,
-        generation: int,
-    ) -> None:
-        for example in examples:
-            if isinstance(example, Example):
-                segments = [
-                    AdhocSegment(text.key, text.lang, text.parser, text.parse.text, one.features)
-                    for one in example.segments
-                    for text in [one.source]
-                ]
-                self._adhoc.add(tokenizer, segments, generation)
 
 
 def _source(

@@ -14,7 +14,7 @@ from service.pipeline.records import FeatureRequest, ItemFeatures, MatrixName, P
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, PieceArrays
 from syntax import Parse
-from syntax.alignment import project_labels, segment_features, token_words
+from syntax.alignment import segment_features
 from syntax.errors import ParsebankError, TextTooLongError
 from syntax.matrices.tree import matrices_of_one, one_forest
 from syntax.subwords import POLICIES
@@ -46,13 +46,9 @@ class MatrixBudget:
         return cls(settings.max_matrix_pieces, settings.max_matrix_cells, "max_matrix_cells")
 
     def claim(self, size: int, cells: int, measured: str, advice: str) -> None:
-        """Reserve the matrices of a text or example of ``size`` nodes.
+        """Reserve the cells of all matrices of a text or example of ``size`` nodes.
 
-        Args:
-            size: Number of nodes.
-            cells: Cells of all its matrices.
-            measured: What is too large, for the error.
-            advice: What to do about it, for the error.
+        ``measured`` is what may be too large, and ``advice`` what to do about it, for the error.
         """
         if size > self.largest or cells > self.cells:
             raise TextTooLongError(
@@ -71,13 +67,9 @@ def derive(
     request: FeatureRequest,
     budget: MatrixBudget,
 ) -> list[ItemFeatures | ParsebankError]:
-    """Add pieces and matrices to parses; an item that fails becomes its error.
+    """Add pieces and matrices to bare parses; an item that fails becomes its error.
 
-    Args:
-        items: Bare parses and errors.
-        tokenizer: Without one, matrices are over words.
-        request: Policy and matrices.
-        budget: Of the whole answer.
+    Without a tokenizer, matrices are over words. The budget is that of the whole answer.
     """
     texts = [item.parse.text for item in items if isinstance(item, ItemFeatures)]
     encoded = iter([None] * len(texts) if tokenizer is None else tokenizer.encode_batch(texts))
@@ -113,34 +105,10 @@ def _derive_one(
     return replace(item, pieces=pieces, matrices=matrices)
 
 
-def with_tokens(
-    item: ItemFeatures, tokens: Sequence[str] | None, labels: Sequence[str] | None
-) -> ItemFeatures:
-    """Add the words of each token of the request, and the labels of these words.
-
-    Args:
-        item: A parse of the tokens.
-        tokens: The tokens; ``None`` for a text.
-        labels: One per token, or ``None``.
-    """
-    if tokens is None:
-        return item
-    words = token_words(tokens, item.parse)
-    projected = None if labels is None else project_labels(labels, words, item.parse.word_count)
-    return replace(item, token_words=words, word_labels=projected)
-
-
 def align_pieces(
     parse: Parse, input_ids: NDArray[np.int32], offsets: NDArray[np.int32], policy: str
 ) -> Pieces:
-    """Align pieces to words, and build their forest under a subword policy.
-
-    Args:
-        parse: The parsed text.
-        input_ids: Pieces of the same text. *Shape:* (L,).
-        offsets: Their character spans. *Shape:* (L, 2).
-        policy: Name in `syntax.subwords.POLICIES`.
-    """
+    """Align pieces, *shape* (L,), with spans, *shape* (L, 2), to words, and build their forest."""
     features = segment_features(parse, input_ids, offsets)
     parents, source = POLICIES[policy](features.head, features.word_ids)
     # -2 marks a piece without a word, which is a root here.

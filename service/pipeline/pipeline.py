@@ -39,13 +39,6 @@ Fresh = Mapping[str, Outcome]
 class FeaturePipeline:
     """Answers requests for parses and features, without HTTP. Belongs to one event loop.
 
-    Args:
-        settings: Limits, defaults, folder of models.
-        store: Store of the parses.
-        pools: The parser processes.
-        adhoc: Dataset for the features of texts whose request names a tokenizer.
-        stages: Times of the stages.
-
     Attributes:
         counts: Texts so far by outcome: ``parsed``, ``reused``, or an error type.
     """
@@ -86,42 +79,30 @@ class FeaturePipeline:
         return answer
 
     async def plan(self, request: FeatureRequest) -> Plan:
-        """Check a request, and look up its stored parses.
-
-        Raises:
-            UnknownNameError: No such parser, language, tokenizer or policy.
-            ModelLoadError, StoreError: The model or the store cannot be read.
-        """
+        """Check a request, and look up its stored parses; unknown names are refused here."""
         POLICIES[request.policy]
         most = self._settings.request_deadline_seconds
         seconds = most if request.deadline_seconds is None else request.deadline_seconds
         deadline = asyncio.get_running_loop().time() + min(seconds, most)
         note(items=len(request.items))
         tokenizer = await self.tokenizers.get(request.tokenizer) if request.tokenizer else None
-        plan = None
-        if _is_short(request):
+
+        def look_up(in_memory: bool) -> Plan | None:
             with self._stages.measure("lookup"):
-                plan = self._planner.plan_cached(request, tokenizer, deadline)
+                return self._planner.plan(request, tokenizer, deadline, in_memory=in_memory)
+
+        plan = look_up(in_memory=True) if _is_short(request) else None
         if plan is None:
-
-            def look_up() -> Plan:
-                with self._stages.measure("lookup"):
-                    return self._planner.plan(request, tokenizer, deadline)
-
-            plan = await asyncio.to_thread(look_up)
+            plan = await asyncio.to_thread(look_up, in_memory=False)
+        assert plan is not None, "a lookup that may read files finds out"
         return plan
 
     async def answer(
         self, plan: Plan, render: Callable[[FeatureAnswer], T]
     ) -> tuple[FeatureAnswer, T]:
-        """Parse what is missing, derive the features, and render them.
+        """Parse what is missing, derive the features, and render them in the thread that derives.
 
-        ``render`` runs in the thread that derives the answer.
-
-        Raises:
-            OverloadedError: The queue is full; nothing was parsed.
-            ModelLoadError, DeadlineError: The model cannot be loaded, or not in time.
-            StoreError: The store cannot be written.
+        Where the queue is full, nothing is parsed.
         """
         fresh = await self._parse(plan)
         budget = MatrixBudget.of(self._settings, plan.request.packed)
@@ -141,9 +122,8 @@ class FeaturePipeline:
         """Answer texts as they finish: first those that need no parser, then in any order.
 
         Parses are stored as they finish. Closing the iterator cancels the rest. The errors of
-        `answer` are raised here too, usually before the first group.
-
-        ``render`` gets the indices of a group of texts in the request, and their answer.
+        `answer` are raised here too, usually before the first group. ``render`` gets the indices of
+        a group of texts in the request, and their answer.
         """
         budget = MatrixBudget.of(self._settings, plan.request.packed)
 
@@ -210,8 +190,7 @@ class FeaturePipeline:
     def _keep(self, plan: Plan, fresh: Fresh, wait: bool = True) -> bool:
         """Put new parses into the store, unless the request or the service stores none.
 
-        Returns:
-            False if ``wait`` is false and a write would have to wait.
+        False if ``wait`` is false and a write would have to wait.
         """
         if not (plan.request.store and self._keeps):
             return True
@@ -245,7 +224,7 @@ def _is_short(request: FeatureRequest) -> bool:
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:
-    """Outcome of a text: ``parsed``, ``reused``, or an error type."""
+    """``parsed``, ``reused``, or an error type."""
     if isinstance(item, ParsebankError):
         return item.error_type
     return "reused" if item.cached else "parsed"

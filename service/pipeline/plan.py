@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from featurestore import FeatureStore, ParseRecord
+from featurestore import FeatureStore
 from service.parsers import Limits, ModelFile, ParseInput, ParserIdentity
 from service.parsers.base import Outcome
-from service.pipeline.features import with_tokens
 from service.pipeline.inputs import check_input, parse_key
 from service.pipeline.records import FeatureRequest, ItemFeatures
-from service.pipeline.resolvers import Choice, ParserResolver
+from service.pipeline.resolvers import ParserResolver
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
+from syntax.alignment import project_labels, token_words
 from syntax.errors import ParsebankError
 
 
@@ -25,10 +25,9 @@ class Plan:
 
     Attributes:
         lang: Language under which the parses are stored.
-        deadline: Deadline of the parses, in the event loop's time.
+        deadline: In the event loop's time.
         keys: Parse key or error of each text, in order.
-        wanted: Text of each key.
-        stored: Stored parses by key.
+        wanted, stored: Text of each key, and the parses that are there.
         generation: `ParseTable.generation` before the lookup.
     """
 
@@ -49,11 +48,9 @@ class Plan:
         return {key: item for key, item in self.wanted.items() if key not in self.stored}
 
     def item(self, index: int, fresh: Mapping[str, Outcome]) -> ItemFeatures | ParsebankError:
-        """The bare parse or error of one text.
+        """The bare parse or error of a text, with the words and labels of its tokens, if any came.
 
-        Args:
-            index: Index of the text.
-            fresh: Outcomes of the missing texts, by key.
+        ``fresh`` has the outcomes of the missing texts.
         """
         key = self.keys[index]
         if isinstance(key, ParsebankError):
@@ -62,12 +59,15 @@ class Plan:
         outcome = self.stored[key] if cached else fresh[key]
         if isinstance(outcome, ParsebankError):
             return outcome
-        labels = self.request.token_labels
-        return with_tokens(
-            ItemFeatures(key, cached=cached, parse=outcome),
-            self.request.items[index].tokens,
-            None if labels is None else labels[index],
-        )
+        item = ItemFeatures(key, cached=cached, parse=outcome)
+        tokens = self.request.items[index].tokens
+        if tokens is None:
+            return item
+        words, labels = token_words(tokens, outcome), self.request.token_labels
+        if labels is None:
+            return replace(item, token_words=words)
+        projected = project_labels(labels[index], words, outcome.word_count)
+        return replace(item, token_words=words, word_labels=projected)
 
     def places(self, fresh: Collection[str]) -> list[int]:
         """Indices of the texts with these keys; a text may occur several times."""
@@ -94,44 +94,40 @@ class Planner:
         self._limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
 
     def plan(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan:
-        """Choose the parser, check each text, and look up the stored parses."""
-        choice = self._parsers.choose(request.parser, request.lang)
-        planned = self._planned(request, choice, tokenizer, deadline, self._store.parses.get_many)
-        assert planned is not None, "a lookup that may read files finds out"
-        return planned
-
-    def plan_cached(
-        self, request: FeatureRequest, tokenizer: LoadedTokenizer | None, deadline: float
-    ) -> Plan | None:
-        """As `plan`, from memory alone; ``None`` if a file must be read."""
-        choice = self._parsers.cached(request.parser, request.lang)
-        look_up = self._store.parses.get_many_cached
-        return choice and self._planned(request, choice, tokenizer, deadline, look_up)
-
-    def _planned(
         self,
         request: FeatureRequest,
-        choice: Choice,
         tokenizer: LoadedTokenizer | None,
         deadline: float,
-        look_up: Callable[[list[str]], Mapping[str, ParseRecord] | None],
+        *,
+        in_memory: bool = False,
     ) -> Plan | None:
-        _, parser, lang = choice
-        keys = [self._admit(item, parser, lang) for item in request.items]
-        pairs = zip(keys, request.items, strict=True)
-        wanted = {key: item for key, item in pairs if isinstance(key, str)}
-        generation = self._store.parses.generation
+        """Choose the parser, check each text, and look up the stored parses.
+
+        ``None`` if all of it must be ``in_memory``, and a file would have to be read.
+        """
+        parsers, parses = self._parsers, self._store.parses
+        find = parsers.cached if in_memory else parsers.choose
+        choice = find(request.parser, request.lang)
+        if choice is None:
+            return None
+        model, parser, lang = choice
+        keys: list[str | ParsebankError] = []
+        wanted: dict[str, ParseInput] = {}
+        for item in request.items:
+            try:
+                check_input(item, self._limits)
+            except ParsebankError as error:
+                keys.append(error)
+                continue
+            key = parse_key(parser, lang, item, self._limits)
+            keys.append(key)
+            wanted[key] = item
+        generation = parses.generation
+        look_up = parses.get_many_cached if in_memory else parses.get_many
         records = look_up(list(wanted))
         if records is None:
             return None
         stored = {key: record.parse for key, record in records.items()}
-        return Plan(request, *choice, tokenizer, deadline, keys, wanted, stored, generation)
-
-    def _admit(self, item: ParseInput, parser: ParserIdentity, lang: str) -> str | ParsebankError:
-        try:
-            check_input(item, self._limits)
-        except ParsebankError as error:
-            return error
-        return parse_key(parser, lang, item, self._limits)
+        return Plan(
+            request, model, parser, lang, tokenizer, deadline, keys, wanted, stored, generation
+        )

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.parsers import ParseInput, ParserIdentity
-from service.pipeline.inputs import check_labels
+from service.pipeline.inputs import FORBIDDEN
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.batches import SegmentFeatures
-from syntax.errors import ParsebankError
+from syntax.errors import ParsebankError, SpecError
 
 MatrixName = Literal["distance", "depth", "ancestor"]
 
@@ -25,12 +25,9 @@ class FeatureRequest:
 
     Attributes:
         lang: ISO code; by default the parser's, or the settings' if there is no parser either.
-        parser: Name of a parser; by default the one for the language.
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
-        policy: How the later pieces of a word hang (`syntax.subwords`).
         matrices: Matrices to answer, over pieces, or over words without a tokenizer.
         packed: Whether the matrices are answered as bytes, which allows larger ones.
-        store: Whether new parses are kept.
         token_labels: With tokens, a label per token of each text.
         deadline_seconds: Time for the parsing, if less than the settings'.
     """
@@ -47,7 +44,28 @@ class FeatureRequest:
     token_labels: tuple[tuple[str, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        check_labels(self.items, self.token_labels)
+        if self.token_labels is None:
+            return
+        if any(item.tokens is None for item in self.items):
+            raise SpecError("token_labels came with texts; labels go with tokens")
+        if len(self.token_labels) != len(self.items):
+            raise SpecError(
+                f"{len(self.token_labels)} lists of labels came with {len(self.items)} lists of "
+                "tokens; give one for each"
+            )
+        for at, (item, labels) in enumerate(zip(self.items, self.token_labels, strict=True)):
+            if len(labels) != len(item.tokens or ()):
+                raise SpecError(
+                    f"token_labels[{at}] has {len(labels)} labels for the "
+                    f"{len(item.tokens or ())} tokens of tokens[{at}]; give one label per token",
+                    position=at,
+                )
+            if FORBIDDEN.search("".join(labels)):
+                raise SpecError(
+                    f"token_labels[{at}] holds NUL or a lone surrogate, which no answer can carry; "
+                    "give labels such as B-PER",
+                    position=at,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +94,7 @@ class ItemFeatures:
     """One text's parse and what was derived from it.
 
     Attributes:
-        key: Key of the parse in the store.
         cached: Whether the parse was there before.
-        pieces: The pieces, if the request names a tokenizer.
-        matrices: The requested matrices, by name.
         token_words: Words of each token that was sent, through the whole text; if any were.
         word_labels: Label of each word, if the tokens had labels.
     """

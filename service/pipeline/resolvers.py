@@ -20,9 +20,6 @@ class ParserResolver:
     """Resolves parser names and languages. Safe for threads.
 
     The model files are checked at each call (10 µs), so that a model can be added or replaced.
-
-    Args:
-        settings: Folder of models, and the preferred parser of each language.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -94,10 +91,3 @@ class TokenizerResolver:
         del self._loading[loading.get_name()]
         if not loading.cancelled():
             loading.exception()  # retrieved here, in case nobody waits any more
-
-    def cached(self, name: str) -> LoadedTokenizer | None:
-        """The tokenizer if it is loaded and its files are unchanged."""
-        try:
-            return self.cache.cached(name)
-        except ParsebankError:
-            return None

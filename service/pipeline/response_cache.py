@@ -26,9 +26,7 @@ class Origin:
     Attributes:
         parser, lang, tokenizer: Names in the request.
         chosen: Fingerprint of the parser, and language of the texts.
-        tokenizer_fingerprint: ``None`` without a tokenizer.
         generation: `ParseTable.generation` before the parses were looked up.
-        texts: Number of texts.
     """
 
     parser: str | None
@@ -74,12 +72,6 @@ class ResponseCache:
     A response is valid while the names in its request resolve to the same parser and tokenizer,
     and no parse was deleted. The parses behind it cannot change, because a parse key covers
     everything that made the parse.
-
-    Args:
-        settings: The memory limit.
-        store: Tells whether parses were deleted.
-        parsers: Resolves the parser names in requests.
-        tokenizers: The loaded tokenizers; responses of a tokenizer that was unloaded are invalid.
 
     Attributes:
         size: Bytes in use.
@@ -140,7 +132,7 @@ class ResponseCache:
         if origin.generation != self._store.parses.generation:
             return False
         if origin.tokenizer is not None:
-            tokenizer = self._tokenizers.cached(origin.tokenizer)
+            tokenizer = self._tokenizers.cache.cached(origin.tokenizer)
             if tokenizer is None or tokenizer.fingerprint != origin.tokenizer_fingerprint:
                 return False
         choice = self._parsers.cached(origin.parser, origin.lang)

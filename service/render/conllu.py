@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from service.pipeline.records import FeatureAnswer, ItemFeatures
+from service.pipeline.records import FeatureAnswer
 from syntax.errors import ParsebankError
 from syntax.trees.conllu import format_conllu
 
@@ -16,18 +14,13 @@ def render_conllu(answer: FeatureAnswer) -> str:
     sentence. The error of a text is a comment ``# error = <id> <error_type>: <message>`` at the
     head of the file, so that the file stays valid (comments must be followed by a sentence).
     """
-    return "".join((*_head(answer), *_documents(answer)))
-
-
-def _head(answer: FeatureAnswer) -> Iterator[str]:
-    yield f"# parser = {answer.parser.name} {answer.parser.fingerprint}\n"
+    head = [f"# parser = {answer.parser.name} {answer.parser.fingerprint}\n"]
+    documents = []
     for number, item in enumerate(answer.items, 1):
         if isinstance(item, ParsebankError):
-            yield f"# error = {number} {item.error_type}: {' '.join(item.message.split())}\n"
-
-
-def _documents(answer: FeatureAnswer) -> Iterator[str]:
-    for number, item in enumerate(answer.items, 1):
-        if isinstance(item, ItemFeatures):
-            yield f"# newdoc id = {number}\n"
-            yield format_conllu(item.parse.document(str(number)))
+            message = " ".join(item.message.split())
+            head.append(f"# error = {number} {item.error_type}: {message}\n")
+        else:
+            document = format_conllu(item.parse.document(str(number)))
+            documents.append(f"# newdoc id = {number}\n{document}")
+    return "".join([*head, *documents])

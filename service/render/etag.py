@@ -38,12 +38,7 @@ def is_current(if_none_match: str, tag: str) -> bool:
 
 
 def not_modified(if_none_match: str, headers: Mapping[str, str]) -> Response | None:
-    """The answer to a caller that has it already; ``None`` if the caller does not.
-
-    Args:
-        if_none_match: The header of the request; empty if none came.
-        headers: The headers of the answer, with its ``ETag``.
-    """
+    """The answer to a caller that has it already; ``None`` if the caller does not."""
     if not is_current(if_none_match, headers["ETag"]):
         return None
     return Response(status_code=304, headers=headers)

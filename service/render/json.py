@@ -16,12 +16,14 @@ from pydantic import TypeAdapter
 from service.errors import error_body
 from service.parsers import ParserIdentity
 from service.parsers.surface import is_continued
-from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy, Pieces
+from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.errors import ParsebankError
 
-_ADAPTER: Final = TypeAdapter(dict[str, Any])
+dump: Final = TypeAdapter(dict[str, Any]).dump_json
+"""JSON of plain content, in UTF-8."""
+
 _WORD: Final = (
     *("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
     *("start_char", "end_char", "misc"),
@@ -42,11 +44,6 @@ def makers(parser: ParserIdentity | MadeBy, tokenizer: LoadedTokenizer | None) -
     }
 
 
-def dump(content: dict[str, Any]) -> bytes:
-    """JSON of plain content, in UTF-8."""
-    return _ADAPTER.dump_json(content)
-
-
 def item_content(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
     """One text as `service.schemas.ItemAnswer` or `FailedItem` describes it."""
     if isinstance(item, ParsebankError):
@@ -62,7 +59,13 @@ def item_content(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
     if item.word_labels is not None:
         content["word_labels"] = item.word_labels
     if item.pieces is not None:
-        content["wordpieces"] = _wordpieces(item.pieces)
+        pieces = item.pieces
+        content["wordpieces"] = {
+            "input_ids": pieces.input_ids.tolist(),
+            "offset_mapping": pieces.offsets.tolist(),
+            "word_ids": [None if word < 0 else word for word in pieces.word_ids.tolist()],
+            "parents": pieces.parents.tolist(),
+        }
     if item.matrices:
         content["matrices"] = {name: matrix.tolist() for name, matrix in item.matrices.items()}
     return content
@@ -110,12 +113,3 @@ def _tokens(parse: Parse, first: int, end: int) -> list[dict[str, Any]]:
         }
         for index, (start_char, end_char, end_word) in zip(among, spans, strict=True)
     ]
-
-
-def _wordpieces(pieces: Pieces) -> dict[str, Any]:
-    return {
-        "input_ids": pieces.input_ids.tolist(),
-        "offset_mapping": pieces.offsets.tolist(),
-        "word_ids": [None if word < 0 else word for word in pieces.word_ids.tolist()],
-        "parents": pieces.parents.tolist(),
-    }

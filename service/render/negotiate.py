@@ -9,8 +9,6 @@ from typing import Final, Literal, get_args
 
 from starlette.exceptions import HTTPException
 
-from syntax.errors import SpecError
-
 Format = Literal["json", "conllu", "ndjson", "arrow"]
 
 MEDIA_TYPES: Final[dict[Format, str]] = {
@@ -21,35 +19,20 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
 }
 """Media type of each format; of several that a caller likes equally the first is answered."""
 
+CONTENT_TYPES: Final = {**MEDIA_TYPES, "conllu": "text/x-conllu; charset=utf-8"}
+"""The header ``Content-Type`` of each format."""
+
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-
-
-def content_type(shape: Format) -> str:
-    """The header ``Content-Type`` of a format."""
-    return MEDIA_TYPES[shape] + ("; charset=utf-8" if shape == "conllu" else "")
-
-
-def named_format(name: str | None) -> Format | None:
-    """The format that a query parameter names; ``None`` if it did not come."""
-    found = next((known for known in FORMATS if known == name), None)
-    if found is None and name is not None:
-        raise SpecError(f"format is {name!r}; it can be {', '.join(FORMATS)}", format=name)
-    return found
 
 
 @lru_cache(maxsize=64)
 def negotiate(
     accept: str, asked: Format | None = None, offered: Sequence[Format] = FORMATS
 ) -> Format:
-    """The format to answer in.
+    """The format to answer in, of those offered, the preferred one first.
 
-    Args:
-        accept: The header ``Accept``; empty if none came.
-        asked: What the query parameter ``format`` says; it wins.
-        offered: Formats that the route has, the preferred one first.
-
-    Raises:
-        HTTPException: 406, the header admits none of the formats.
+    The query parameter (``asked``) wins over the header ``Accept``. A header that admits none is a
+    406.
 
     >>> negotiate("text/html, application/*;q=0.5, text/x-conllu;q=0.9")
     'conllu'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,14 @@ from syntax.drawing.graph import graph_of_sentence
 from syntax.drawing.heatmap import draw_matrix, has_path
 from syntax.drawing.svg import Picture
 from syntax.drawing.trees import LAYOUTS
-from syntax.errors import NoSentenceError, SentenceTooLongError, SpecError, TextTooLongError
+from syntax.errors import (
+    DeadlineError,
+    NoSentenceError,
+    OverloadedError,
+    SentenceTooLongError,
+    SpecError,
+    TextTooLongError,
+)
 from syntax.subwords import themselves
 from syntax.trees.conllu import format_conllu, parse_conllu, parse_from_sentences
 
@@ -27,6 +36,11 @@ PictureName = Literal["arcs", "hierarchy", "wordpieces", "distance", "depth", "a
 
 LARGEST: Final = 256
 """Rows and columns of matrices that are answered as numbers."""
+
+MOST_WAITING: Final = 8
+"""Drawings that wait or are under way; 429 beyond. One takes up to a third of a second."""
+
+T = TypeVar("T")
 
 Int32 = NDArray[np.int32]
 
@@ -39,7 +53,6 @@ class Matrices:
 
     Attributes:
         total: Wordpieces (or words) of the sentence; the first `LARGEST` are answered.
-        labels: Their texts.
         words: The id of each one's word; empty for a piece without a word.
         values: By name: numbers, or truth values; ``None`` where there is no path.
     """
@@ -52,13 +65,9 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A drawn sentence.
+    """A drawn sentence, and the texts of all that came.
 
-    Attributes:
-        texts: The text of every sentence that came.
-        conllu: The drawn one.
-        pictures: SVG by name; a sentence without wordpieces has no picture of them.
-        matrices: Those that were asked for as numbers.
+    A sentence without wordpieces has no picture of them.
     """
 
     texts: list[str]
@@ -69,19 +78,50 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest input that is drawn.
+    """The largest input that is drawn: characters of the text, and lines of all sentences.
 
-    Attributes:
-        characters: Of the text behind the CoNLL-U.
-        nodes: Words and empty nodes of a sentence; drawing takes time quadratic in them.
-        pieces: Rows of a matrix before it is cut to what can be read.
-        lines: Of CoNLL-U, of all sentences.
+    Drawing takes time quadratic in ``nodes``, the words and empty nodes of a sentence; ``pieces``
+    are rows of a matrix before it is cut to what can be read.
     """
 
     characters: int
     nodes: int
     pieces: int
     lines: int
+
+
+class Drawings:
+    """Draws one picture after the other, each in ``seconds``; belongs to one event loop.
+
+    Drawing is Python and keeps the interpreter busy: in the threads that all requests share, some
+    clients that draw would hold up everybody's parses.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._thread = ThreadPoolExecutor(1, "drawing")
+        self._waiting = 0
+
+    async def run(self, draw: Callable[[], T]) -> T:
+        """The result of a call, in its turn."""
+        if self._waiting >= MOST_WAITING:
+            raise OverloadedError(
+                f"{self._waiting} drawings wait already; try again in a second", retry_after=1
+            )
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.get_running_loop().run_in_executor(self._thread, draw)
+        except TimeoutError:
+            raise DeadlineError(
+                f"the sentence was not drawn within {self._seconds:g} s; ask for fewer pictures"
+            ) from None
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def draw_conllu(
@@ -93,25 +133,11 @@ def draw_conllu(
     tokenizer: LoadedTokenizer | None,
     policy: str,
 ) -> Drawn:
-    """Draw one sentence of a document.
+    """Draw one sentence of a document, counted from 0.
 
     The tokenizer sees the whole text, as it does in ``POST /parse``: the pieces of a sentence may
-    depend on the one before.
-
-    Args:
-        conllu: The document.
-        chosen: Which sentence, 0-based.
-        names: The pictures wanted.
-        matrices: Those wanted as numbers.
-        limits: What is refused.
-        tokenizer: For wordpieces; without one, matrices are over words.
-        policy: How the pieces of a word hang, a name in `syntax.subwords.POLICIES`.
-
-    Raises:
-        NoSentenceError: There is no sentence.
-        SpecError: There is none of this number.
-        TextTooLongError: The text, or the document, is longer than the limit.
-        SentenceTooLongError: The sentence has more nodes or relations than the limit.
+    depend on the one before. Without one, matrices are over words. Input over the limits is refused
+    by name.
     """
     if (lines := conllu.count("\n")) > limits.lines:
         raise TextTooLongError(
@@ -131,7 +157,13 @@ def draw_conllu(
         )
     sentence = sentences[chosen]
     graph = graph_of_sentence(sentence)
-    _check_size(max(len(graph.nodes), len(graph.edges)), limits.nodes)
+    if (size := max(len(graph.nodes), len(graph.edges))) > limits.nodes:
+        raise SentenceTooLongError(
+            f"the sentence has {size} nodes or relations; at most {limits.nodes} are drawn "
+            "(max_words_per_sentence, never over 1,000). Split it, or choose another sentence",
+            words=size,
+            limit=limits.nodes,
+        )
     parts: dict[str, Callable[[], Picture]] = {
         layout: partial(draw, graph, sentence.text) for layout, draw in LAYOUTS.items()
     }
@@ -153,22 +185,11 @@ def draw_conllu(
     return Drawn(texts, format_conllu([sentence]), pictures, numbers)
 
 
-def _check_size(size: int, limit: int) -> None:
-    if size > limit:
-        raise SentenceTooLongError(
-            f"the sentence has {size} nodes or relations; at most {limit} are drawn "
-            "(max_words_per_sentence, never over 1,000). Split it, or choose another sentence",
-            words=size,
-            limit=limit,
-        )
-
-
 @dataclass(frozen=True)
 class _Derived:
     """What follows from a tree: its pieces, or its words without a tokenizer, and their forest.
 
     Attributes:
-        pieces: The pieces; none without a tokenizer.
         labels: The text of each piece or word; a piece that stands for anything has its name.
         words: The id of each one's word; empty for a piece without a word.
         parents, source: The forest, as `shown_matrices` takes it.
@@ -184,7 +205,7 @@ class _Derived:
     limit: int
 
     def pictures(self, title: str) -> dict[str, Callable[[], Picture]]:
-        """Function that draws each."""
+        """Functions that draw, by name."""
         drawn: dict[str, Callable[[], Picture]] = {
             name: partial(self._heat_map, name) for name in _MATRICES
         }
@@ -270,10 +291,7 @@ def _pieces_of(word_ids: Int32, first: int, end: int) -> slice:
 def _within(targets: Int32, inside: slice, absent: int | None) -> Int32:
     """Positions of pieces, counted from the first piece of a sentence.
 
-    Args:
-        targets: Positions in the text.
-        inside: The pieces of the sentence.
-        absent: What a piece outside of the sentence becomes; ``None`` for the piece itself.
+    ``absent`` is what a piece outside of it becomes; ``None``: the piece itself.
     """
     is_inside = (inside.start <= targets) & (targets < inside.stop)
     outside = themselves(targets) if absent is None else np.int32(absent)

@@ -25,12 +25,7 @@ NOT_KEPT: Final = "X-Not-Kept"
 
 
 def kept_headers(pipeline: FeaturePipeline, store: bool) -> dict[str, str]:
-    """The header `NOT_KEPT`, where it is due.
-
-    Args:
-        pipeline: Made the answer.
-        store: Whether it was to store new parses, and had any.
-    """
+    """The header `NOT_KEPT`, if new parses were to be stored and are not."""
     reason = pipeline.not_kept if store else None
     return {} if reason is None else {NOT_KEPT: reason}
 

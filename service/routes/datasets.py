@@ -48,11 +48,8 @@ class DatasetAnswer(BaseModel):
 @router.get("/datasets")
 async def list_datasets(services: UsesServices) -> list[DatasetAnswer]:
     """List datasets with their splits, languages, sizes, version and drops."""
-    return await asyncio.to_thread(_datasets, services.store)
-
-
-def _datasets(store: FeatureStore) -> list[DatasetAnswer]:
-    return [_answer(info, store) for info in store.datasets()]
+    store = services.store
+    return await asyncio.to_thread(lambda: [_answer(info, store) for info in store.datasets()])
 
 
 def _answer(info: DatasetInfo, store: FeatureStore) -> DatasetAnswer:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from service.pipeline.records import MatrixName
 from service.render.pictures import LARGEST, Limits, PictureName, draw_conllu
 from service.routes.answers import error_answers
-from service.routes.disconnect import while_connected
+from service.routes.streams import while_connected
 from service.schemas import AnyText, ErrorBody
 from service.services import UsesServices
 from syntax.keys import MAX_WORDS

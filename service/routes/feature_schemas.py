@@ -178,17 +178,20 @@ class FeaturesRequest(AssemblyOptions):
             store=self.store,
             deadline_seconds=self.deadline_seconds,
         )
+        examples = [
+            ExampleTexts(
+                tuple(x.to_segment(self.mode, self.long_sentences) for x in example.segments),
+                example.example_id,
+            )
+            for example in self.examples
+        ]
         return AssemblyRequest(
-            examples=tuple(self._texts(example) for example in self.examples),
+            examples=tuple(examples),
             tokenizer=self.tokenizer,
             spec=self.spec(),
             parsing=parsing,
             padded=self.padded,
         )
-
-    def _texts(self, example: ExampleRequest) -> ExampleTexts:
-        segments = (x.to_segment(self.mode, self.long_sentences) for x in example.segments)
-        return ExampleTexts(tuple(segments), example.example_id)
 
     def _check(self, max_items: int) -> None:
         segments = sum(len(example.segments) for example in self.examples)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, Final, cast
 
@@ -12,16 +12,14 @@ from fastapi.responses import Response
 
 from service.pipeline.assembled import AssemblyAnswer
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
-from service.render.features import features_json, features_ndjson
+from service.render.features import features_arrow, features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
-from service.routes.disconnect import while_connected
 from service.routes.feature_schemas import FeatureFormat as Format
 from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
+from service.routes.streams import while_connected
 from service.schemas import ErrorBody
-from service.services import Services, UsesServices
-from service.tokenizers import LoadedTokenizer
-from syntax.batches import AssemblySpec
+from service.services import UsesServices
 from syntax.errors import SpecError
 
 router = APIRouter(tags=["features"])
@@ -96,12 +94,15 @@ async def stored_features(
     """Assemble stored parses; this parses and stores nothing."""
     shape = _shape(accept, query.format)
     keys, spec = key.split(","), query.spec()
-    _check_segments(len(keys), services)
+    most = services.settings.max_items
+    if len(keys) > most:
+        raise SpecError(f"{len(keys)} keys came; at most {most} are answered at once", limit=most)
     await services.assembler.check(keys)
     tokenizer = await services.assembler.tokenizer(query.tokenizer)
-    tag = _tag(keys, tokenizer, spec, shape)
+    named = {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint}
+    made = {"keys": keys, "tokenizer": named, "spec": asdict(spec), "format": shape}
     # A tokenizer's name may come to mean another one, so that a cache has to ask each time.
-    headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
+    headers = {"ETag": entity_tag(made), "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
     if unchanged := not_modified(if_none_match, headers):
         return unchanged
     answer = await services.assembler.stored(keys, tokenizer, spec)
@@ -112,21 +113,6 @@ def _shape(accept: str, asked: Format | None) -> Format:
     return cast(Format, negotiate(accept, asked, OFFERED))
 
 
-def _check_segments(count: int, services: Services) -> None:
-    if count > services.settings.max_items:
-        raise SpecError(
-            f"{count} keys came; at most {services.settings.max_items} are answered at once",
-            limit=services.settings.max_items,
-        )
-
-
-def _tag(keys: Sequence[str], tokenizer: LoadedTokenizer, spec: AssemblySpec, shape: Format) -> str:
-    named = {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint}
-    return entity_tag(
-        {"keys": list(keys), "tokenizer": named, "spec": asdict(spec), "format": shape}
-    )
-
-
 def _render(
     answer: AssemblyAnswer, shape: Format, headers: dict[str, str] | None = None
 ) -> Response:
@@ -134,14 +120,8 @@ def _render(
     return Response(content, headers=headers, media_type=MEDIA_TYPES[shape])
 
 
-def _arrow(answer: AssemblyAnswer) -> bytes:
-    from service.render.features_arrow import features_arrow
-
-    return features_arrow(answer)
-
-
 _RENDERERS: Final[dict[Format, Callable[[AssemblyAnswer], bytes]]] = {
     "json": features_json,
     "ndjson": features_ndjson,
-    "arrow": _arrow,
+    "arrow": features_arrow,
 }

@@ -12,9 +12,9 @@ from service.jobs.forecast import ForecastAnswer
 from service.jobs.records import JobFilter, JobState
 from service.jobs.schemas import BackfillSpec, JobAnswer, JobDetailAnswer, Name, event_id, events
 from service.routes.answers import error_answers
+from service.routes.streams import until
 from service.schemas import ErrorBody
 from service.services import UsesServices, check_keeps
-from service.stopping import until
 
 router = APIRouter(tags=["jobs"], responses=error_answers(404, 409, 503))
 

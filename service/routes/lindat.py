@@ -18,7 +18,7 @@ from service.errors import error_headers, named_error, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
 from service.routes.answers import kept_headers
-from service.routes.disconnect import while_connected
+from service.routes.streams import while_connected
 from service.services import Services, UsesServices
 from syntax.errors import ParsebankError, RequestEntityTooLargeError
 

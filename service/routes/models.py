@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter
@@ -20,21 +19,16 @@ from syntax.errors import ParsebankError, UnknownModelError, UnknownNameError, U
 router = APIRouter(tags=["models"], responses=error_answers(503))
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """Processes of a loaded model: the one that holds it, and its workers."""
-
-    pids: list[int]
-
-
 @router.get("/models")
 async def models(services: UsesServices) -> list[ModelAnswer]:
     """List the parsers; a damaged one has a `problem`.
 
     The first call after a model's file changed reads the whole file, for its checksum.
     """
-    loaded = _loaded(services)
-    return await asyncio.to_thread(_describe_all, services.settings, loaded)
+    settings, loaded = services.settings, _loaded(services)
+    return await asyncio.to_thread(
+        lambda: [_describe(settings, model, loaded) for model in list_models(settings)]
+    )
 
 
 @router.get("/models/{name:path}", responses={404: {"model": ErrorBody}})
@@ -67,21 +61,13 @@ async def unload_model(name: str, services: UsesServices) -> ModelAnswer:
 
 
 async def _answer(services: Services, name: str) -> ModelAnswer:
-    loaded = _loaded(services)
-    return await asyncio.to_thread(_describe_one, services.settings, name, loaded)
+    settings, loaded = services.settings, _loaded(services)
+    return await asyncio.to_thread(lambda: _describe(settings, _find(settings, name), loaded))
 
 
-def _loaded(services: Services) -> dict[str, _Loaded]:
-    """What is loaded now, by the parser's fingerprint."""
-    return {pool.fingerprint: _Loaded(pool.pids) for pool in services.pools.running()}
-
-
-def _describe_all(settings: Settings, loaded: Mapping[str, _Loaded]) -> list[ModelAnswer]:
-    return [_describe(settings, model, loaded) for model in list_models(settings)]
-
-
-def _describe_one(settings: Settings, name: str, loaded: Mapping[str, _Loaded]) -> ModelAnswer:
-    return _describe(settings, _find(settings, name), loaded)
+def _loaded(services: Services) -> dict[str, list[int]]:
+    """Processes of each loaded model, the one that holds it first, by its fingerprint."""
+    return {pool.fingerprint: pool.pids for pool in services.pools.running()}
 
 
 def _find(settings: Settings, name: str) -> ModelFile:
@@ -91,14 +77,14 @@ def _find(settings: Settings, name: str) -> ModelFile:
         raise UnknownModelError(error.message, **error.detail) from None
 
 
-def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, _Loaded]) -> ModelAnswer:
+def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, list[int]]) -> ModelAnswer:
     fingerprint, sha256, problem = None, model.sha256, None
     try:
         identity = identify(model)
         fingerprint, sha256 = identity.fingerprint, identity.content["sha256"]
     except ParsebankError as error:
         problem = error.message
-    pool = loaded.get(fingerprint or "")
+    pids = loaded.get(fingerprint or "")
     card = model.card
     return ModelAnswer(
         name=model.name,
@@ -112,9 +98,9 @@ def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, _Loaded
         size_bytes=_size(model),
         sha256=sha256,
         fingerprint=fingerprint,
-        loaded=pool is not None,
-        workers=0 if pool is None else max(len(pool.pids) - 1, 0),
-        memory_mb=None if pool is None else round(shared_bytes(pool.pids) / 2**20, 1),
+        loaded=pids is not None,
+        workers=0 if pids is None else max(len(pids) - 1, 0),
+        memory_mb=None if pids is None else round(shared_bytes(pids) / 2**20, 1),
         problem=problem,
     )
 

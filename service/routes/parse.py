@@ -13,12 +13,12 @@ from service.pipeline.response_cache import Origin
 from service.render import RENDERERS
 from service.render.etag import CACHE_CONTROL
 from service.render.ndjson import stream_ndjson
-from service.render.negotiate import FORMATS, MEDIA_TYPES, content_type, named_format, negotiate
-from service.render.streaming import ClosingStream
+from service.render.negotiate import CONTENT_TYPES, FORMATS, MEDIA_TYPES, negotiate
 from service.routes.answers import error_answers, kept_headers
-from service.routes.disconnect import while_connected
+from service.routes.streams import ClosingStream, while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import services_of
+from syntax.errors import SpecError
 
 router = APIRouter(tags=["parse"])
 
@@ -79,9 +79,12 @@ async def parse(request: Request, body: ParseRequest) -> Response:
     services = services_of(request)
     # Several headers of one name make one list.
     accept = ",".join(request.headers.getlist("accept"))
-    shape = negotiate(accept, named_format(request.query_params.get("format")))
+    asked = request.query_params.get("format")
+    if asked is not None and asked not in FORMATS:
+        raise SpecError(f"format is {asked!r}; it can be {', '.join(FORMATS)}", format=asked)
+    shape = negotiate(accept, asked)
     headers = {
-        "Content-Type": content_type(shape),
+        "Content-Type": CONTENT_TYPES[shape],
         "Cache-Control": CACHE_CONTROL,
         "Vary": "Accept",
     }

@@ -9,19 +9,22 @@ from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from featurestore import FeatureStore
+from featurestore.maintenance.delete import Deleted, delete_parses, texts_of, unknown_parses
+from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
 from service.render import RENDERERS
 from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
-from service.render.negotiate import MEDIA_TYPES, Format, content_type, negotiate
+from service.render.negotiate import CONTENT_TYPES, MEDIA_TYPES, Format, negotiate
 from service.routes.answers import error_answers
 from service.schemas import ErrorBody, ParseAnswer
 from service.services import Services, UsesServices, check_keeps
-from service.stored import StoredParses
+from syntax.errors import UnknownKeyError
 
 router = APIRouter(tags=["parses"], responses=error_answers(404, 422, 503))
 
 Key = Annotated[str, Path(description="Key of a parse.", pattern="^[0-9a-f]{32}$")]
 
-_SHOWN: Final[dict[int | str, dict[str, Any]]] = {
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "model": ParseAnswer,
         "content": {
@@ -68,7 +71,7 @@ class DeletionAnswer(BaseModel):
     )
 
 
-@router.get("/parses/{key}", response_model=None, responses=_SHOWN)
+@router.get("/parses/{key}", response_model=None, responses=_RESPONSES)
 async def stored_parse(
     key: Key,
     services: UsesServices,
@@ -82,14 +85,14 @@ async def stored_parse(
 ) -> Response:
     """Return the stored parse of a key; this parses nothing."""
     shape = negotiate(accept, format)
-    answer = await asyncio.to_thread(_stored(services).get, key)
+    answer = await asyncio.to_thread(_shown, services.store, key)
     made_by = [answer.parser.name, answer.parser.fingerprint]
     tag = entity_tag({"parse": key, "parser": made_by, "format": shape})
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL, "Vary": "Accept"}
     if unchanged := not_modified(if_none_match, headers):
         return unchanged
     content = await asyncio.to_thread(RENDERERS[shape], answer)
-    return Response(content, headers={**headers, "Content-Type": content_type(shape)})
+    return Response(content, headers={**headers, "Content-Type": CONTENT_TYPES[shape]})
 
 
 @router.delete("/parses/{key}")
@@ -104,16 +107,41 @@ async def delete_parse(
     `parsebank store vacuum` deletes their files, and pinned ones for as long as they are pinned.
     """
     check_keeps(services)
-    stored = _stored(services)
     # What can fail comes first: a deletion that is done must be answered.
-    jobs = await services.jobs.run(stored.jobs_holding, key)
+    jobs = await services.jobs.run(_jobs_holding, services, key)
     try:
-        deleted = await asyncio.to_thread(stored.delete, key, dry_run)
+        deleted = await asyncio.to_thread(_delete, services, key, dry_run)
     finally:
         if not dry_run:
             services.responses.forget()
     return DeletionAnswer.model_validate({**deleted.to_json(), "jobs": jobs})
 
 
-def _stored(services: Services) -> StoredParses:
-    return StoredParses(services.store, services.adhoc, services.jobs)
+def _shown(store: FeatureStore, key: str) -> FeatureAnswer:
+    """The parse under a key, as the answer to its text."""
+    record = store.parses.get_many([key]).get(key)
+    if record is None:
+        store.parses.refresh()
+        record = store.parses.get_many([key]).get(key)
+    if record is None:
+        raise unknown_parses([key])
+    try:
+        name = store.resolve(record.parser).get("name", record.parser)
+    except UnknownKeyError:
+        name = record.parser
+    item = ItemFeatures(key, cached=True, parse=record.parse)
+    return FeatureAnswer(MadeBy(name, record.parser), record.lang, None, [item])
+
+
+def _jobs_holding(services: Services, key: str) -> list[str]:
+    """The jobs whose uploads hold the text of a parse."""
+    text, lang = texts_of(services.store, [key])[key]
+    return services.jobs.holding(text, lang)
+
+
+def _delete(services: Services, key: str, dry_run: bool) -> Deleted:
+    if dry_run:
+        services.adhoc.flush()  # waiting rows would be deleted too
+        return delete_parses(services.store, [key], dry_run)
+    with services.adhoc.paused():
+        return delete_parses(services.store, [key])

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.routes.answers import error_answers
-from service.routes.disconnect import while_connected
+from service.routes.streams import while_connected
 from service.services import UsesServices
 from service.sql import SqlQuery
 

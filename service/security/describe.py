@@ -23,14 +23,10 @@ _ERROR: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/E
 
 
 def describe_security(app: FastAPI, *, required: bool) -> None:
-    """Add the schemes, and the answers of the gate, to the document of ``app``.
+    """Add the schemes, and the answers of authentication, to the document of ``app``.
 
     They are not dependencies of the routes: those would be resolved again for each request, after
     its body has been read.
-
-    Args:
-        app: The app.
-        required: Whether a request without a key is refused.
     """
     plain = app.openapi
 

@@ -44,7 +44,6 @@ class ApiKey:
         sha256: Of the whole key, in hexadecimal digits.
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
-        disabled: Refused, but not forgotten.
         role: What it may do; a key of a file that does not say may do everything.
         rate, ends: ``rate_limit`` and ``expires``, ready to be used.
     """
@@ -79,11 +78,7 @@ class ApiKey:
         return self.sha256[:_ID_LENGTH]
 
     def check(self) -> None:
-        """Refuse a key that is no longer valid.
-
-        Raises:
-            UnauthorizedError: It is disabled, or its last day is over.
-        """
+        """Refuse a key that is disabled, or whose last day is over, with an `UnauthorizedError`."""
         if self.disabled:
             raise UnauthorizedError(f"key {self.id} of {self.name!r} is disabled; use another")
         if time.time() >= self.ends:
@@ -182,14 +177,7 @@ class KeyFile:
         return secret, key
 
     def revoke(self, name_or_id: str) -> list[ApiKey]:
-        """Remove the key of an id, or every key of a name.
-
-        Returns:
-            What was removed.
-
-        Raises:
-            SpecError: There is no such key; the message lists the keys.
-        """
+        """Remove the key of an id, or every key of a name, and return what went."""
         keys = self.read()
         gone = [key for key in keys if name_or_id in (key.id, key.name)]
         if not gone:
@@ -200,13 +188,10 @@ class KeyFile:
 
 
 class KeyStore:
-    """The keys of a running service; changes of the keys file are followed.
+    """The keys of a running service, which follows changes of their file.
 
     The file is checked at most once a second. When it becomes unreadable, the old keys stay valid
     and the error is logged.
-
-    Args:
-        path: The keys file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -215,15 +200,8 @@ class KeyStore:
         self._keys = _by_hash(self._file.read())
         self._next_look = time.monotonic() + _RECHECK_SECONDS
 
-    def __len__(self) -> int:
-        return len(self._keys)
-
     def find(self, secret: str) -> ApiKey:
-        """The key with this secret.
-
-        Raises:
-            UnauthorizedError: The key is unknown or no longer valid.
-        """
+        """The key with this secret; an unknown or invalid one is an `UnauthorizedError`."""
         if time.monotonic() >= self._next_look:
             self._follow()
         sha256 = digest(secret)

@@ -39,8 +39,7 @@ _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 class Authenticator:
     """Checks keys, roles and rate limits of requests; belongs to one app.
 
-    Args:
-        settings: The keys file and the rate limit. An invalid one stops the service at its start.
+    An invalid keys file or rate limit stops the service at its start.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,8 +50,7 @@ class Authenticator:
     def check(self, scope: Scope) -> Headers:
         """Check key, rate and role of a request, in this order.
 
-        Returns:
-            The headers that tell the caller about its rate limit.
+        The headers tell the caller about its rate limit.
         """
         if is_open(path_of(scope)):
             return []
@@ -90,10 +88,7 @@ class Authenticator:
 class CheckMiddleware:
     """ASGI middleware that checks requests before anything else of them is read.
 
-    Args:
-        app: The app behind it.
-        check: Looks at a request; gives headers to add to its response. The error that it raises
-            is the answer.
+    ``check`` gives headers to add to the response; the error that it raises is the answer.
     """
 
     def __init__(self, app: ASGIApp, check: Callable[[Scope], Headers]) -> None:

@@ -25,7 +25,6 @@ from syntax.errors import ForbiddenError
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 """``none``: the user typed the address, or followed a bookmark."""
 
-
 _HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 
@@ -35,9 +34,6 @@ class OriginCheck:
     Programs that are not browsers send no origin, and are not held up. A service with keys is
     known by any name unless some are listed: a page has no key to send. Starlette's
     ``TrustedHostMiddleware`` cannot stand in: it takes only listed addresses, and refuses with 400.
-
-    Args:
-        settings: Names of the service, and origins that may use it.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -53,19 +49,28 @@ class OriginCheck:
         host = sent.get(b"host", b"").decode("latin-1")
         # What the connection came to: an address, or the name of an app in this process.
         server = scope.get("server")
-        bound = None if server is None else _name(server[0] or "")
-        if host and not self._is_ours(host) and _name(host) != bound:
+        is_ours = not host or self._is_ours(host)
+        if not is_ours and (server is None or _name(host) != _name(server[0] or "")):
             raise ForbiddenError(
                 f"the request is for the host {host!r}, by which this service is not known; use "
                 "its address, or add the name to allowed_hosts (PARSEBANK_ALLOWED_HOSTS="
                 "'[\"...\"]')",
                 host=host,
             )
-        if rule_of(scope["method"], path_of(scope)).writes:
-            self._check_origin(
-                host,
-                sent.get(b"origin", b"").decode("latin-1"),
-                sent.get(b"sec-fetch-site", b"").decode("latin-1"),
+        origin = sent.get(b"origin", b"").decode("latin-1")
+        is_allowed = origin in self._origins or "*" in self._origins
+        if is_allowed or rule_of(scope["method"], path_of(scope)).role == "read":
+            return []
+        # Browsers say by `Sec-Fetch-Site` whether a page is of another origin, also where a proxy
+        # has changed `Host`; older ones, and those without TLS, say by `Origin`.
+        site = sent.get(b"sec-fetch-site", b"").decode("latin-1")
+        is_own = not origin or origin.lower().endswith(f"://{host.lower()}")
+        if not (site in _OWN_SITE if site else is_own):
+            raise ForbiddenError(
+                f"a page of another origin ({origin or 'it does not say which'}) may not do this; "
+                "if it should, add its origin to cors_origins (PARSEBANK_CORS_ORIGINS="
+                "'[\"https://...\"]')",
+                origin=origin,
             )
         return []
 
@@ -79,26 +84,6 @@ class OriginCheck:
         except ValueError:
             return False
         return True
-
-    def _check_origin(self, host: str, origin: str, site: str) -> None:
-        """Refuse a page of another origin.
-
-        Browsers say by ``Sec-Fetch-Site`` whether it is one, also where a proxy has changed
-        ``Host``; older ones, and those that reach the service without TLS, say by ``Origin``.
-        """
-        if origin in self._origins or "*" in self._origins:
-            return
-        if site:
-            is_own = site in _OWN_SITE
-        else:
-            is_own = not origin or origin.lower().endswith(f"://{host.lower()}")
-        if not is_own:
-            raise ForbiddenError(
-                f"a page of another origin ({origin or 'it does not say which'}) may not do this; "
-                "if it should, add its origin to cors_origins (PARSEBANK_CORS_ORIGINS="
-                "'[\"https://...\"]')",
-                origin=origin,
-            )
 
 
 def _name(host: str) -> str:

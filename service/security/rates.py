@@ -38,13 +38,7 @@ def parse_rate(text: str) -> RateLimitItem:
 
 @dataclass(frozen=True)
 class RateLimitStatus:
-    """The window of one caller.
-
-    Attributes:
-        limit: Requests that a window admits.
-        remaining: Requests left in the window.
-        seconds: Seconds until the oldest request leaves the window, rounded up.
-    """
+    """The window of one caller: its size, what is left, and seconds until it moves."""
 
     limit: int
     remaining: int
@@ -71,11 +65,7 @@ class RateLimits:
         return len(self._windows)
 
     def hit(self, rate: RateLimitItem, who: str) -> RateLimitStatus:
-        """Count a request of a caller, who has the name of a key or an address.
-
-        Raises:
-            RateLimitError: The window is full.
-        """
+        """Count a request of a caller, named by key or address; refuse it if the window is full."""
         now = time.time()
         if now >= self._next_sweep:
             self._sweep(now)

@@ -31,21 +31,13 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Requirements of a route.
+    """Requirements of a route: the least role that may use it, and the media types of its body.
 
-    Attributes:
-        role: The least role that may use it.
-        body: Media types of its body, the documented one first; empty where it takes none, or
-            looks at the type itself.
+    The documented type comes first; there is none where the route takes no body, or looks itself.
     """
 
     role: Role
     body: tuple[str, ...] = ()
-
-    @property
-    def writes(self) -> bool:
-        """True if the route does more than read."""
-        return self.role != "read"
 
 
 RULES: Final[Mapping[tuple[str, str], Rule]] = {

@@ -19,7 +19,7 @@ class Exchange:
     Args:
         app: The app.
         target: Path and query.
-        body: Sent as JSON, unless it is bytes.
+        body: Sent as JSON, unless it is bytes, or a list of messages, after which nothing comes.
         headers: Beside length and type.
         leave_after: Pieces of body after which the caller goes away; by default it stays.
 
@@ -42,11 +42,15 @@ class Exchange:
         self.bodies: list[bytes] = []
         self._app = app
         self._target = target
-        self._content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self._headers = headers or {}
+        self._headers = {"content-type": "application/json", **(headers or {})}
+        if isinstance(body, list):
+            self._messages = [*body]
+        else:
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self._messages = [{"type": "http.request", "body": content, "more_body": False}]
+            self._headers["content-length"] = str(len(content))
         self._leave_after = leave_after
         self._left = asyncio.Event()
-        self._is_sent = False
 
     def leave(self) -> None:
         """Go away now."""
@@ -55,11 +59,6 @@ class Exchange:
     async def run(self) -> None:
         """Send the request, and take the answer."""
         path, _, query = self._target.partition("?")
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(self._content)),
-            **self._headers,
-        }
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -70,7 +69,7 @@ class Exchange:
             "raw_path": path.encode(),
             "root_path": "",
             "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "headers": [(name.encode(), value.encode()) for name, value in self._headers.items()],
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 2),
             "state": {},
@@ -78,11 +77,10 @@ class Exchange:
         await self._app(scope, self._receive, self._send)
 
     async def _receive(self) -> Message:
-        if self._is_sent:
-            await self._left.wait()
-            return {"type": "http.disconnect"}
-        self._is_sent = True
-        return {"type": "http.request", "body": self._content, "more_body": False}
+        if self._messages:
+            return self._messages.pop(0)
+        await self._left.wait()
+        return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -8,10 +8,16 @@ from email.policy import HTTP
 from functools import cache
 from typing import Any
 
+import httpx
 import ufal.udpipe
+from hypothesis import strategies as st
 
 from service.parsers import find_parser
 from service.settings import Settings
+
+FULL = {"tokenizer": "", "tagger": "", "parser": ""}
+
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 @cache
@@ -57,3 +63,21 @@ def client_body(fields: dict[str, str]) -> tuple[bytes, str]:
         message.attach(part)
     body = message.as_bytes().split(b"\r\n\r\n", maxsplit=1)[1]
     return body, str(message["Content-Type"])
+
+
+async def ask(client: httpx.AsyncClient, **fields: str) -> httpx.Response:
+    """Send a request as UDPipe 2's client does."""
+    body, content_type = client_body(fields)
+    return await client.post("/api/process", content=body, headers={"Content-Type": content_type})
+
+
+async def result(client: httpx.AsyncClient, **fields: str) -> str:
+    """The result without the comments that name the service."""
+    response = await client.post("/api/process", data=fields)
+    assert response.status_code == 200, response.text
+    return without_header(response.json()["result"])
+
+
+def without_header(conllu: str) -> str:
+    names = ("# generator = Parsebank", "# udpipe_model")
+    return "".join(line for line in conllu.splitlines(True) if not line.startswith(names))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -10,14 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from service.processes import python_environment
 
 
-@dataclass(frozen=True)
+@dataclass
 class Served:
     """A running service.
 
@@ -25,14 +29,45 @@ class Served:
         url: Where it listens.
         process: The service itself.
         log: What it wrote.
+        key: A key for it, where it asks for one.
     """
 
     url: str
     process: subprocess.Popen[bytes]
     log: Path
+    key: str = ""
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=240)
+
+    def family(self) -> list[psutil.Process]:
+        """The processes that it has started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def end(self, sent: signal.Signals) -> int:
+        """Its exit status upon a signal."""
+        self.process.send_signal(sent)
+        return self.process.wait(30)
+
+
+def upload(*texts: str, **spec: Any) -> bytes:
+    """A backfill of single texts, as ``POST /datasets/{name}/backfill`` takes it."""
+    examples = [
+        {"example": {"example_id": str(number), "segments": [{"text": text}]}}
+        for number, text in enumerate(texts)
+    ]
+    fields = {"split": "dev", "lang": "en", "fields": ["text"], **spec}
+    return "\n".join(map(json.dumps, ({"spec": fields}, *examples))).encode()
+
+
+def all_gone(processes: Sequence[psutil.Process]) -> bool:
+    """True once none of them is left."""
+    _, alive = psutil.wait_procs(processes, timeout=60)
+    return not alive
 
 
 def command(store: Path, *options: str) -> list[str]:

@@ -147,15 +147,6 @@ async def test_the_datasets_route_lists_it(client: httpx.AsyncClient, app: FastA
 
 
 @SHARED
-async def test_the_metrics_count_its_rows(client: httpx.AsyncClient, app: FastAPI) -> None:
-    await ask(client, text="Counted.", tokenizer=NAME)
-    stored = len(rows(app))
-    assert app.state.services.adhoc.counts["stored"] == stored
-    metrics = (await client.get("/metrics")).text
-    assert f'parsebank_adhoc_rows_total{{outcome="stored"}} {stored}.0' in metrics
-
-
-@SHARED
 async def test_features_of_pairs_have_a_table_of_their_own(
     client: httpx.AsyncClient, app: FastAPI
 ) -> None:

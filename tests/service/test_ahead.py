@@ -85,10 +85,3 @@ async def test_closing_read_ahead_closes_its_source() -> None:
         assert await anext(groups) == [1]
         await groups.aclose()
     assert source.is_closed
-
-
-async def test_read_ahead_of_an_empty_source_is_empty() -> None:
-    source = Source([])
-    source.gates[0].set()
-    async with read_ahead(source.items()) as reading:
-        assert [group async for group in reading.groups()] == []

@@ -17,7 +17,6 @@ from syntax.batches import (
     FlatExamples,
     SegmentFeatures,
     assemble_batch,
-    characters_of,
     locate,
     pieces_of,
     spans_of_text,
@@ -120,11 +119,3 @@ def test_truncation_flags_the_answers_that_it_cuts(data_dir: Path, mbert: Loaded
             shown = (0, 94) if side == "right" else (max(len(passage) - 94, 0), len(passage))
             assert (state == INSIDE) == (shown[0] <= first and end <= shown[1])
         assert 0 < (found.state == INSIDE).sum() < len(asked)
-
-
-def test_the_answer_comes_back_from_its_pieces(data_dir: Path, mbert: LoadedTokenizer) -> None:
-    question, passage, span = next(questions(data_dir / "benchmarks" / "xquad" / "xquad.zh.json"))
-    (features,) = segments(mbert, [passage])
-    ((start, end),) = characters_of(features.offsets, pieces_of(features.offsets, [span])).tolist()
-    assert question
-    assert passage[start:end] == passage[slice(*span)]

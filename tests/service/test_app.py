@@ -1,17 +1,12 @@
-"""The app: built without side effects, stopped without remains, and as a real process."""
+"""The app: built without side effects, stopped without remains, killed without loss."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +18,8 @@ from typer.testing import CliRunner
 
 from clients.cli import build_app
 from service.app import create_app
-from service.server import check_bind
-from service.settings import Settings
-from syntax.errors import SpecError
+
+from .serving import Served, all_gone, served
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -57,30 +51,9 @@ async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> 
     assert info["tokenizer"] in info["tokenizers"]
     assert info["modes"] == ["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
     assert info["limits"]["max_words_per_sentence"] == 1000
-
-
-@asyncio_module
-async def test_models_say_language_licence_and_checksum(client: httpx.AsyncClient) -> None:
-    model, full = (await client.get("/models")).json()
-    assert model["name"] == "udpipe/english-ewt"
-    assert full["name"] == "udpipe/english-ewt-full"
-    assert (model["default_for"], full["default_for"]) == (["en"], [])
-    assert model["langs"] == ["en"]
-    assert model["licence"].startswith("CC BY-SA")
-    assert len(model["sha256"]) == 64
-    assert len(model["fingerprint"]) == 32
-
-
-@asyncio_module
-async def test_health_and_metrics(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/health/live")).json()["status"] == "ok"
-    ready = (await client.get("/health/ready")).json()
-    assert ready["checks"]["parser"] == "udpipe/english-ewt"
-    await client.post("/parse", json={"texts": ["Metered.", ""]})
-    metrics = (await client.get("/metrics")).text
-    assert 'parsebank_texts_total{outcome="parsed"}' in metrics
-    assert 'parsebank_texts_total{outcome="empty_text"}' in metrics
-    assert 'route="/parse"' in metrics
+    assert info["limits"]["rate_limit"] is None
+    told = {"max_body_bytes", "request_deadline_seconds", "max_queued_words", "job_max_line_bytes"}
+    assert told <= set(info["limits"])
 
 
 @asyncio_module
@@ -116,18 +89,6 @@ async def test_stopping_leaves_no_process_and_an_app_can_start_again(
         assert set(psutil.Process().children(recursive=True)) <= set(others)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_a_public_address_needs_permission(host: str) -> None:
-    with pytest.raises(SpecError, match="allow-remote"):
-        check_bind(Settings(host=host))
-    check_bind(Settings(host=host, allow_remote=True))
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_loopback_needs_none(host: str) -> None:
-    check_bind(Settings(host=host))
-
-
 def test_serve_refuses_a_public_address_in_words(tmp_path: Path) -> None:
     arguments = ["serve", "--host", "0.0.0.0", "--store", str(tmp_path)]
     result = CliRunner().invoke(build_app(), arguments)
@@ -158,83 +119,47 @@ def test_a_wrong_setting_is_explained(tmp_path: Path) -> None:
     assert "workers" in result.output
 
 
-@contextmanager
-def real_service(tmp_path: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """``parsebank serve`` as users run it, in a process of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from clients.cli import main; main()", "serve"]
-    options = ["--port", str(port), "--store", str(tmp_path / "store"), "--workers", "2"]
-    log = (tmp_path / "log").open("wb")
-    with log, subprocess.Popen([*command, *options], stdout=log, stderr=log) as process:
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _wait_for(f"{url}/health/ready", process, tmp_path / "log")
-            yield url, psutil.Process(process.pid)
-        finally:
-            process.kill()
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        assert process.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            time.sleep(0.05)
-    pytest.fail(log.read_text())
-
-
-def _parse(url: str, text: str) -> dict[str, Any]:
-    body = json.dumps({"text": text}).encode()
-    request = urllib.request.Request(f"{url}/parse", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=240) as response:
-        (item,) = json.load(response)["items"]
+def parsed(service: Served, text: str) -> dict[str, Any]:
+    with service.client() as client:
+        (item,) = client.post("/parse", json={"text": text}).json()["items"]
     return dict(item)
-
-
-def _all_gone(processes: list[psutil.Process]) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=60)
-    return not alive
 
 
 @pytest.mark.slow
 def test_a_killed_service_leaves_no_process_and_loses_no_committed_parse(tmp_path: Path) -> None:
-    with real_service(tmp_path) as (url, process):
-        assert not _parse(url, "Keep this.")["cached"]
-        family = process.children(recursive=True)
+    with served(tmp_path, "--workers", "2") as service:
+        assert not parsed(service, "Keep this.")["cached"]
+        family = service.family()
         assert len(family) >= 3
         time.sleep(2.5)
-        process.send_signal(signal.SIGKILL)
-        assert _all_gone(family)
-    with real_service(tmp_path) as (url, _):
-        assert _parse(url, "Keep this.")["cached"]
+        service.process.kill()
+        assert all_gone(family)
+    with served(tmp_path) as service:
+        assert parsed(service, "Keep this.")["cached"]
 
 
 @pytest.mark.slow
 def test_a_service_killed_in_the_middle_of_a_parse_leaves_no_process(tmp_path: Path) -> None:
-    with real_service(tmp_path) as (url, process):
-        _parse(url, "Warm.")
+    with served(tmp_path, "--workers", "2") as service:
+        parsed(service, "Warm.")
         body = json.dumps({"text": "word " * 1000, "mode": "sentence"})
-        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as wire:
+        with socket.create_connection(("127.0.0.1", service.port)) as wire:
             head = f"POST /parse HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             wire.sendall(f"{head}Content-Type: application/json\r\n\r\n{body}".encode())
             time.sleep(0.2)
-            family = process.children(recursive=True)
-            process.send_signal(signal.SIGKILL)
-            assert _all_gone(family)
+            family = service.family()
+            service.process.kill()
+            assert all_gone(family)
 
 
 @pytest.mark.slow
 def test_an_interrupted_service_stops_cleanly(tmp_path: Path) -> None:
-    with real_service(tmp_path) as (url, process):
-        _parse(url, "Warm.")
-        family = process.children(recursive=True)
-        os.kill(process.pid, signal.SIGINT)
-        assert _all_gone([process, *family])
-    assert "Traceback" not in (tmp_path / "log").read_text()
+    with served(tmp_path) as service:
+        parsed(service, "Warm.")
+        family = service.family()
+        assert service.end(signal.SIGINT) == 0
+        assert all_gone(family)
+    assert "Traceback" not in service.log.read_text()
 
 
 @asyncio_module

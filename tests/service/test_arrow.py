@@ -18,7 +18,6 @@ from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, deco
 from service.parsers import Parser
 from service.pipeline.records import FeatureAnswer, ItemFeatures
 from service.render import render_arrow
-from service.render.negotiate import FORMATS
 from syntax import Parse
 from syntax.matrices import tree_depth, tree_distance
 
@@ -134,15 +133,6 @@ async def test_tokens_and_labels_are_columns(client: httpx.AsyncClient) -> None:
         assert row["word_labels"] == item["word_labels"]
     (row,) = table((await ask(client, "arrow", text="Yes.")).content).to_pylist()
     assert row["token_words"] is row["word_labels"] is None
-
-
-@pytest.mark.parametrize("shape", FORMATS)
-async def test_labels_that_are_no_text_are_refused(client: httpx.AsyncClient, shape: str) -> None:
-    content = b'{"tokens": [["a"]], "token_labels": [["\\ud800"]]}'
-    response = await client.post(
-        f"/parse?format={shape}", content=content, headers={"content-type": "application/json"}
-    )
-    assert (response.status_code, response.json()["error_type"]) == (422, "spec")
 
 
 async def test_the_schema_does_not_depend_on_the_answer(client: httpx.AsyncClient) -> None:

@@ -85,13 +85,14 @@ async def test_bad_texts_survive_tokenizing_and_matrices(client: httpx.AsyncClie
 async def test_every_bad_token_list_fails_alone(
     client: httpx.AsyncClient, tokens: list[str], error_type: str
 ) -> None:
-    body = {"tokens": [["It", "works"], tokens, ["New York", "is", " odd "]]}
+    body = {"tokens": [["It", "works"], tokens, ["New York", "is", " odd ", "\u200b"]]}
     response = await post(client, json.dumps(body).encode())
     assert response.status_code == 200
     first, bad, last = response.json()["items"]
     assert first["text"] == "It works"
     assert bad["error"]["error_type"] == error_type
-    assert [word["form"] for word in last["sentences"][0]["words"]] == ["New York", "is", " odd "]
+    words = [word["form"] for word in last["sentences"][0]["words"]]
+    assert words == ["New York", "is", " odd ", "\u200b"]
 
 
 @pytest.mark.parametrize(
@@ -118,30 +119,6 @@ async def test_a_malformed_body_is_a_named_4xx(client: httpx.AsyncClient, conten
     response = await post(client, content)
     assert 400 <= response.status_code < 500
     assert set(response.json()) == {"error_type", "message", "detail"}
-
-
-async def test_a_body_that_is_no_json_type_says_which_to_send(client: httpx.AsyncClient) -> None:
-    response = await client.post("/parse", data={"text": "a"})
-    assert response.status_code == 415
-    assert "application/json" in response.json()["message"]
-
-
-async def test_a_body_over_the_limit_is_413_with_and_without_a_length(
-    serve: Callable[..., Any],
-) -> None:
-    async def chunks() -> Any:
-        for _ in range(20):
-            yield b" " * 1_000
-
-    async with serve(max_body_bytes=10_000) as client:
-        known = await post(client, b" " * 20_000)
-        unknown = await client.post(
-            "/parse", content=chunks(), headers={"content-type": "application/json"}
-        )
-        for response in (known, unknown):
-            assert response.status_code == 413
-            assert response.json()["error_type"] == "request_entity_too_large"
-        assert (await client.post("/parse", json={"text": GOOD})).status_code == 200
 
 
 async def test_a_corrupt_model_is_503_and_other_parsers_answer(
@@ -173,19 +150,6 @@ async def test_a_deadline_is_a_finite_time(client: httpx.AsyncClient, seconds: s
         refused = await client.post(path, content=content, headers=headers)
         assert refused.status_code == 422
         assert "deadline_seconds" in refused.json()["message"]
-
-
-@pytest.mark.slow
-async def test_a_text_past_the_deadline_fails_alone(serve: Callable[..., Any]) -> None:
-    async with serve(request_deadline_seconds=1.5, max_words_per_sentence=20_000) as client:
-        while (await client.post("/parse", json={"text": GOOD})).status_code != 200:
-            pass  # the model is being loaded
-        body = {"texts": [GOOD, "word " * 5_000, "Other."], "mode": "sentence"}
-        response = await client.post("/parse", json=body)
-        assert response.status_code == 200
-        first, slow, last = response.json()["items"]
-        assert slow["error"]["error_type"] in {"deadline", "text_too_slow"}
-        assert (first["text"], last["text"]) == (GOOD, "Other.")
 
 
 # UDPipe's tokenizer looks for a URL from each token up to the next white space: 15 s for these.

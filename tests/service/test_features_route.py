@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from clients.client.features import FeatureOptions, StoredOptions
 from featurestore import open_store
 from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
-from service.routes.feature_schemas import FeaturesAnswer
+from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
 from service.settings import Settings
+from syntax.batches import MAX_LENGTH, AssemblySpec
+from syntax.matrices import MATRICES
+from syntax.options import options_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -51,16 +55,6 @@ async def test_answers_are_as_the_schema_says(client: httpx.AsyncClient) -> None
     assert positions == first["length"] == 16
     assert [len(row) for row in first["distance"]] == [positions] * positions
     assert first["key"].split(",") == [segment["key"] for segment in first["segments"]]
-
-
-async def test_the_examples_of_the_document_are_answered(client: httpx.AsyncClient) -> None:
-    schema = (await client.get("/openapi.json")).json()["components"]["schemas"]
-    request = schema["FeaturesRequest"]
-    assert all(field.get("description") for field in request["properties"].values())
-    for example in request["examples"]:
-        answer = (await client.post("/features", json=example)).json()
-        assert len(answer["examples"]) == len(example["examples"])
-        assert all("error" not in entry for entry in answer["examples"])
 
 
 async def test_key_is_that_of_parse(client: httpx.AsyncClient) -> None:
@@ -347,3 +341,90 @@ async def test_the_guide_names_every_field(client: httpx.AsyncClient) -> None:
     assert missing == []
     arrays = described["ExampleAnswer"]["properties"]
     assert [name for name in arrays if name not in GUIDE] == []
+
+
+# Relations beyond distance, depth and ancestor.
+
+RELATIONS = ("sgnet_mask(variant=as_released)", "lca", "gate_weights.v1", "subtree_size")
+RELATED = {
+    "examples": [{"segments": [{"text": "Who can't fly?"}]}],
+    "matrices": list(RELATIONS),
+    "joint_root": False,
+}
+
+
+def relation(name: str, example: dict[str, Any]) -> list[Any]:
+    special = {"special": example["special_tokens_mask"]}
+    reads = special if "special" in MATRICES.columns(name) else {}
+    return MATRICES[name](np.array(example["parents"]), **reads).tolist()
+
+
+async def test_relations_keep_their_requested_names(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = (await client.post("/features", json=RELATED)).json()
+    (example,) = answer["examples"]
+    assert answer["options"]["matrices"] == list(RELATIONS)
+    arrow = await client.post("/features?format=arrow", json=RELATED)
+    (row,) = pa.ipc.open_stream(arrow.content).read_all().to_pylist()
+    for name in RELATIONS:
+        assert example[name] == row[name] == relation(name, example)
+    assert example[RELATIONS[0]][0] == [False] * example["length"]
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+async def test_commas_part_names_and_settings(client: httpx.AsyncClient, mark: str) -> None:
+    name = f"sla_mask(threshold=1{mark}variant=as_released)"
+    body = {**RELATED, "matrices": [name]}
+    (example,) = (await client.post("/features", json=body)).json()["examples"]
+    query = {"matrices": f"{name},depth", "joint_root": "false"}
+    answer = (await client.get(f"/features/{example['key']}", params=query)).json()
+    assert example[name] == answer["examples"][0][name]
+    assert answer["examples"][0][name] == relation(name, answer["examples"][0])
+
+
+async def test_settings_that_are_none_are_a_contradiction(client: httpx.AsyncClient) -> None:
+    body = {**RELATED, "matrices": ["sla_mask(treshold=4)"]}
+    response = await client.post("/features", json=body)
+    assert (response.status_code, response.json()["error_type"]) == (422, "spec")
+    assert "threshold=3" in response.json()["message"]
+
+
+# The options of the routes, and of the client, are those of assembly.
+
+OPTIONS = {
+    *("max_length", "policy", "joint_root", "separator_edge", "truncation", "truncation_tie"),
+    "matrices",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "keywords", "offered"),
+    [
+        (FeatureQuery, StoredOptions, OPTIONS),
+        (FeaturesRequest, FeatureOptions, OPTIONS | {"pad_to_multiple_of"}),
+    ],
+)
+async def test_options_have_the_type_and_default_of_assembly(model, keywords, offered) -> None:
+    options, fields, hints = options_of(AssemblySpec), model.model_fields, get_type_hints(keywords)
+    assert options.keys() & fields.keys() == options.keys() & hints.keys() == offered
+    for name in offered - {"max_length", "matrices"}:
+        assert fields[name].annotation == hints[name] == options[name].kind, name
+        assert fields[name].default == options[name].default, name
+    assert hints["max_length"] == options["max_length"].kind
+    assert fields["max_length"].default == MAX_LENGTH
+    assert tuple(fields["matrices"].default) == options["matrices"].default
+
+
+async def test_options_of_a_request_reach_the_spec() -> None:
+    given = {
+        "max_length": None,
+        "policy": "chain",
+        "joint_root": False,
+        "separator_edge": "none",
+        "truncation": "only_first",
+        "truncation_tie": "slow",
+        "pad_to_multiple_of": 8,
+    }
+    request = FeaturesRequest(examples=[], padded=True, matrices=["depth", "depth"], **given)
+    assert request.spec() == AssemblySpec(matrices=("depth",), **given)

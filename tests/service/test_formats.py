@@ -99,29 +99,6 @@ async def test_no_header_breaks_the_choice(header: str) -> None:
         assert negotiate(header) in FORMATS
 
 
-@pytest.mark.parametrize("shape", FORMATS)
-@pytest.mark.parametrize("encoding", ["identity", "gzip", "zstd"])
-async def test_every_format_comes_in_every_encoding(
-    client: httpx.AsyncClient, shape: str, encoding: str
-) -> None:
-    body = {"texts": ["It works. " * 20, "Time flies like an arrow."], **ALL}
-    plain = await client.post(
-        f"/parse?format={shape}", json=body, headers={"accept-encoding": "identity"}
-    )
-    await client.post(f"/parse?format={shape}", json=body, headers={"accept-encoding": encoding})
-    packed = await client.post(
-        f"/parse?format={shape}", json=body, headers={"accept-encoding": encoding}
-    )
-    assert packed.headers.get("content-encoding", "identity") == encoding
-    again = await client.post(
-        f"/parse?format={shape}", json=body, headers={"accept-encoding": "identity"}
-    )
-    assert "content-encoding" not in again.headers
-    assert packed.content == again.content
-    assert packed.headers["vary"] == again.headers["vary"] == "Accept, Accept-Encoding"
-    assert plain.headers["content-type"] == packed.headers["content-type"]
-
-
 async def test_a_short_answer_is_not_compressed(client: httpx.AsyncClient) -> None:
     response = await ask(client, "conllu", text="Yes.")
     assert "content-encoding" not in response.headers

@@ -7,8 +7,10 @@ import os
 import re
 import stat
 import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,9 +36,18 @@ def file(tmp_path: Path) -> KeyFile:
     return KeyFile(tmp_path / "keys.json")
 
 
-def look_again(ring: KeyStore) -> None:
-    """Let the second pass that a ring waits between two looks at its file."""
-    ring._next_look = 0.0
+@pytest.fixture
+def look_again(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets the second pass that a ring waits between two looks at its file."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(
+        keys_module, "time", SimpleNamespace(monotonic=lambda: clock.now, time=time.time)
+    )
+
+    def pass_second() -> None:
+        clock.now += 1.5
+
+    return pass_second
 
 
 # The file
@@ -65,6 +76,7 @@ def test_what_is_written_is_read_back(file: KeyFile) -> None:
     assert (first.name, first.rate_limit, first.expires) == ("ada", "5/second", date(2030, 1, 31))
     assert (second.name, second.rate_limit, second.expires) == ("bob", None, None)
     assert first.created == today()
+    assert (first.role, "role" in file.path.read_text()) == ("admin", False)
 
 
 def test_a_failed_write_leaves_the_old_keys(file: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,14 +137,16 @@ def test_key_store_finds_only_the_right_key(file: KeyFile) -> None:
             ring.find(wrong)
 
 
-def test_two_keys_of_a_name_overlap_until_the_old_one_is_revoked(file: KeyFile) -> None:
+def test_two_keys_of_a_name_overlap_until_the_old_one_is_revoked(
+    file: KeyFile, look_again: Callable[[], None]
+) -> None:
     old, old_key = file.add("ada")
     ring = KeyStore(file.path)
     new, _ = file.add("ada")
-    look_again(ring)
+    look_again()
     assert {ring.find(old).name, ring.find(new).name} == {"ada"}
     assert [key.id for key in file.revoke(old_key.id)] == [old_key.id]
-    look_again(ring)
+    look_again()
     assert ring.find(new).name == "ada"
     with pytest.raises(UnauthorizedError):
         ring.find(old)
@@ -163,25 +177,27 @@ def test_an_expired_or_disabled_key_is_refused(file: KeyFile) -> None:
 
 
 @pytest.mark.parametrize("damage", ["broken", "gone"])
-def test_broken_keys_file_keeps_the_old_keys(file: KeyFile, damage: str) -> None:
+def test_broken_keys_file_keeps_the_old_keys(
+    file: KeyFile, look_again: Callable[[], None], damage: str
+) -> None:
     secret, _ = file.add("ada")
     ring = KeyStore(file.path)
     if damage == "broken":
         file.path.write_text("{")
     else:
         file.path.unlink()
-    look_again(ring)
+    look_again()
     assert ring.find(secret).name == "ada"
     file.path.unlink(missing_ok=True)
     fresh, _ = file.add("bob")
-    look_again(ring)
+    look_again()
     assert ring.find(fresh).name == "bob"
     with pytest.raises(UnauthorizedError):
         ring.find(secret)
 
 
 def test_keys_file_is_checked_at_most_once_a_second(
-    file: KeyFile, monkeypatch: pytest.MonkeyPatch
+    file: KeyFile, monkeypatch: pytest.MonkeyPatch, look_again: Callable[[], None]
 ) -> None:
     secret, _ = file.add("ada")
     ring = KeyStore(file.path)
@@ -194,10 +210,13 @@ def test_keys_file_is_checked_at_most_once_a_second(
         return real(path, **options)
 
     monkeypatch.setattr(Path, "stat", counted)
-    monkeypatch.setattr(keys_module.time, "monotonic", lambda: ring._next_look - 0.5)
     for _ in range(50):
         ring.find(secret)
     assert looks == 0
+    look_again()
+    for _ in range(50):
+        ring.find(secret)
+    assert looks == 1
 
 
 # The rates

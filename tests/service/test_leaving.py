@@ -103,12 +103,9 @@ async def test_disconnect_keeps_finished_parses(serve: Serve) -> None:
         assert sum(item["cached"] for item in again.json()["items"]) >= 10
 
 
-async def test_disconnect_during_the_body_is_not_an_error(
-    serve: Serve,
-) -> None:
+async def test_disconnect_during_the_body_is_not_an_error(serve: Serve) -> None:
     async with serve(job_workers=0) as client:
-        exchange = Exchange(client.app, "/api/process", b"", FORM)
-        exchange._is_sent = True
+        exchange = Exchange(client.app, "/api/process", [], FORM)
         exchange.leave()
         await exchange.run()
         assert exchange.status == CLIENT_LEFT

@@ -13,6 +13,8 @@ from fastapi import FastAPI
 
 from service.middleware import body
 
+from .asgi import Exchange
+
 Serve = Callable[..., Any]
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
@@ -22,33 +24,10 @@ async def call(
     app: FastAPI, messages: list[dict[str, Any]], path: str = "/parse", **headers: str
 ) -> tuple[int, Any]:
     """Send a body message by message; after the last, nothing comes any more."""
-    answer: list[dict[str, Any]] = []
-    waiting = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        if not waiting:
-            await asyncio.Event().wait()
-        return waiting.pop(0)
-
-    async def send(message: Any) -> None:
-        answer.append(message)
-
-    given = {"content_type": "application/json", **headers}
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": path.partition("?")[0],
-        "query_string": path.partition("?")[2].encode(),
-        "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in given.items()],
-        "client": ("192.0.2.1", 1),
-        "server": ("x", 80),
-        "scheme": "http",
-        "root_path": "",
-        "http_version": "1.1",
-    }
-    await app(scope, receive, send)
-    content = b"".join(message.get("body", b"") for message in answer[1:])
-    return answer[0]["status"], json.loads(content)
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    exchange = Exchange(app, path, messages, given)
+    await exchange.run()
+    return exchange.status, json.loads(b"".join(exchange.bodies))
 
 
 def piece(content: bytes, *, more: bool = True) -> dict[str, Any]:
@@ -160,12 +139,3 @@ async def test_an_encoded_body_is_refused_on_every_route(client: httpx.AsyncClie
         assert "gzip" in answer.json()["message"]
     plain = {"Content-Encoding": "identity"}
     assert (await client.post("/parse", json={"text": "Yes."}, headers=plain)).status_code == 200
-
-
-async def test_info_shows_every_limit(serve: Serve) -> None:
-    async with serve(rate_limit="1000/minute", max_items=7) as client:
-        shown = (await client.get("/info")).json()["limits"]
-    assert shown["rate_limit"] == "1000/minute"
-    assert shown["max_items"] == 7
-    assert shown["max_body_bytes"] == 16 * 1024 * 1024
-    assert {"request_deadline_seconds", "max_queued_words", "job_max_line_bytes"} <= set(shown)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from service.lindat.documents import cut_lines, cut_text
 from service.lindat.fields import read_fields
-from service.lindat.models import short_names
 from service.lindat.request import Tokenizer
 from service.lindat.sentences import Placed, Shown, tokenized, write
 from service.parsers import Limits, ParseInput, Parser
@@ -24,7 +23,7 @@ from syntax.errors import NoSentenceError
 from syntax.trees.spacing import attribute
 
 from . import lindat_reference as udpipe
-from .lindat_requests import CHARACTERS, FULL, ask, result, without_header
+from .lindat_reference import CHARACTERS, FULL, ask, result, without_header
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,11 +60,6 @@ async def test_models_are_listed_with_their_components(client: httpx.AsyncClient
     components = ["tokenizer", "tagger", "parser"]
     models = dict.fromkeys(("english-ewt", "english-ewt-full"), components)
     assert answer == {"models": models, "default_model": "english-ewt"}
-
-
-async def test_models_of_two_kinds_with_one_name_keep_their_full_names() -> None:
-    names = short_names(["udpipe/en", "udpipe/fr", "stanza/fr"])
-    assert names == {"udpipe/en": "en", "udpipe/fr": "udpipe/fr", "stanza/fr": "stanza/fr"}
 
 
 async def test_the_udpipe_client_gets_what_udpipe_answers(client: httpx.AsyncClient) -> None:
@@ -131,31 +125,20 @@ async def test_output_formats_have_options(client: httpx.AsyncClient, output: st
     assert ours == udpipe.tokenized(TEXT, "", output)
 
 
-async def test_a_treebank_is_as_udpipe_writes_it(client: httpx.AsyncClient, data_dir: Path) -> None:
-    text = running_text(data_dir, sentences=120)
-    ours = await result(client, data=text, **FULL)
-    assert ours == udpipe.tokenized(text, "", "conllu")
-
-
 @pytest.mark.slow
 async def test_a_whole_treebank_is_as_udpipe_writes_it(
     client: httpx.AsyncClient, data_dir: Path
 ) -> None:
-    text = running_text(data_dir)
-    for options in ("", "ranges", "normalized_spaces", "presegmented"):
-        ours = await result(client, data=text, tagger="", parser="", tokenizer=options)
-        assert ours == udpipe.tokenized(text, options, "conllu")
-
-
-def running_text(data_dir: Path, sentences: int | None = None) -> str:
-    """A treebank as it stood on the page, paragraphs between blank lines."""
     (path,) = (data_dir / "treebanks" / "UD_English-EWT").glob("*dev.conllu")
-    parts = []
-    for sentence in list(read_conllu(path))[:sentences]:
+    parts = []  # as it stood on the page, paragraphs between blank lines
+    for sentence in read_conllu(path):
         if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
             parts.append("\n\n")
         parts.append(sentence.spelled_out())
-    return "".join(parts)
+    text = "".join(parts)
+    for options in ("", "ranges", "normalized_spaces", "presegmented"):
+        ours = await result(client, data=text, tagger="", parser="", tokenizer=options)
+        assert ours == udpipe.tokenized(text, options, "conllu")
 
 
 @pytest.mark.parametrize(
@@ -164,17 +147,11 @@ def running_text(data_dir: Path, sentences: int | None = None) -> str:
 async def test_only_the_columns_asked_for_are_filled(
     client: httpx.AsyncClient, tagger: bool, parser: bool
 ) -> None:
-    fields = {"tagger": ""} if tagger else {}
-    fields |= {"parser": ""} if parser else {}
+    fields = {"tagger": "" if tagger else "none"} | ({"parser": ""} if parser else {})
     (sentence,) = parse_conllu(await result(client, data="I can't go.", tokenizer="", **fields))
     assert all((word.upos is not None) == tagger for word in sentence.words)
     assert all((word.head is not None) == parser for word in sentence.words)
     assert all((word.deprel is not None) == parser for word in sentence.words)
-
-
-async def test_none_means_no_tagger_and_no_parser(client: httpx.AsyncClient) -> None:
-    bare = await result(client, data="Go.", tokenizer="")
-    assert await result(client, data="Go.", tokenizer="", tagger="none", parser="none") == bare
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from service.parsers import Limits
 from service.settings import Settings
 from syntax.errors import SpecError
 
-from .lindat_requests import CHARACTERS, FULL, ask
+from .lindat_reference import CHARACTERS, FULL, ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +10,10 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from fastapi import FastAPI
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.timing import Stages
+from .serving import upload
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
@@ -43,28 +40,18 @@ def values(family: Metric, suffix: str = "") -> Values:
 
 
 @asyncio_module
-async def test_metrics_and_their_documentation_agree(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_metrics_and_their_documentation_agree(client: httpx.AsyncClient) -> None:
     await client.post("/parse", json={"text": "Counted."})
     exported = {
-        name + ("_total" if family.type == "counter" else ""): family.type
+        name + ("_total" if family.type == "counter" else ""): family
         for name, family in (await scrape(client)).items()
     }
     rows = re.findall(r"^\| `(parsebank_\w+)(?:\{([\w, ]+)\})?` \| (\w+) \|", GUIDE, re.M)
-    assert {name: kind for name, _, kind in rows} == exported
-
-
-@asyncio_module
-async def test_documented_labels_are_those_exported(client: httpx.AsyncClient) -> None:
-    await client.post("/parse", json={"text": "Counted."})
-    families = await scrape(client)
-    for name, labels, _ in re.findall(
-        r"^\| `(parsebank_\w+)(?:\{([\w, ]+)\})?` \| (\w+) \|", GUIDE, re.M
-    ):
-        samples = families[name.removesuffix("_total")].samples
+    assert {name for name, *_ in rows} == exported.keys()
+    for name, labels, kind in rows:
+        samples = exported[name].samples
         found = {label for sample in samples for label in sample.labels} - {"le"}
-        assert found == set(re.findall(r"\w+", labels)), name
+        assert (exported[name].type, found) == (kind, set(re.findall(r"\w+", labels))), name
 
 
 async def test_requests_are_counted_by_template(serve: Serve) -> None:
@@ -110,18 +97,6 @@ async def test_texts_stages_caches_and_batches_add_up(serve: Serve) -> None:
 
 
 @asyncio_module
-async def test_worker_death_is_counted(app: FastAPI, client: httpx.AsyncClient) -> None:
-    await client.post("/parse", json={"text": "First."})
-    (pool,) = app.state.services.pools.running()
-    for pid in pool.pids[1:]:
-        psutil.Process(pid).kill()
-    await client.post("/parse", json={"texts": [f"Number {n}." for n in range(4)]})
-    restarts = values((await scrape(client))["parsebank_worker_restarts"], "_total")
-    assert restarts["udpipe/english-ewt", "died"] >= 1
-    assert sum(restarts.values()) == restarts["udpipe/english-ewt", "died"]
-
-
-@asyncio_module
 async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> None:
     await client.post("/parse", json={"text": "Load it."})
     families = await scrape(client)
@@ -132,12 +107,9 @@ async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> No
 
 
 async def test_jobs_and_shards_are_counted_by_state(serve: Serve) -> None:
-    spec = {"split": "dev", "lang": "en", "fields": ["text"], "labels": []}
-    example = {"example_id": "1", "segments": [{"text": "Wait."}], "labels": {}}
-    upload = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
     async with serve(job_workers=0) as client:
         for name in ("a", "b"):
-            answer = await client.post(f"/datasets/{name}/backfill", content=upload)
+            answer = await client.post(f"/datasets/{name}/backfill", content=upload("Wait."))
             assert answer.status_code == 202
         await client.delete(f"/jobs/{answer.json()['id']}")
         families = await scrape(client)
@@ -154,27 +126,3 @@ async def test_metrics_exist_before_the_app_starts(make_settings: Callable[..., 
     text = (await app.state.metrics.render()).decode()
     assert "parsebank_requests_in_progress 0.0" in text
     assert "parsebank_texts" not in text
-
-
-def stage_count(stages: Stages, stage: str) -> float:
-    (family,) = stages.histogram.collect()
-    return values(family, "_count")[stage,]
-
-
-async def test_stages_are_safe_for_threads() -> None:
-    stages = Stages()
-
-    def work() -> None:
-        for _ in range(500):
-            with stages.measure("derive"):
-                pass
-
-    await asyncio.gather(*(asyncio.to_thread(work) for _ in range(8)))
-    assert stage_count(stages, "derive") == 4000
-
-
-def test_failing_stage_is_measured() -> None:
-    stages = Stages()
-    with pytest.raises(ValueError, match="broken"), stages.measure("parse"):
-        raise ValueError("broken")
-    assert stage_count(stages, "parse") == 1

@@ -31,7 +31,7 @@ ODD = {
     "card-of-zero": "a device",
     "card-of-pipe": "a pipe",
     "card-of-nothing": "points to nothing",
-    "card-too-deep": "cannot be read",
+    "card-too-deep": "is not JSON",
 }
 
 

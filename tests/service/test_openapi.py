@@ -29,17 +29,20 @@ async def test_every_route_is_described(client: httpx.AsyncClient) -> None:
             assert route.get("description") or path == "/metrics", (path, method)
 
 
-async def test_every_field_of_the_parse_request_is_described(client: httpx.AsyncClient) -> None:
-    schema = await described(client)
-    request = schema["components"]["schemas"]["ParseRequest"]
+@pytest.mark.parametrize(
+    ("path", "request_model", "entries"),
+    [("/parse", "ParseRequest", "items"), ("/features", "FeaturesRequest", "examples")],
+)
+async def test_the_fields_of_a_request_are_described_and_its_examples_are_answered(
+    client: httpx.AsyncClient, path: str, request_model: str, entries: str
+) -> None:
+    request = (await described(client))["components"]["schemas"][request_model]
     assert all(field.get("description") for field in request["properties"].values())
     assert request["examples"]
-
-
-async def test_the_examples_are_answered(client: httpx.AsyncClient) -> None:
-    schema = await described(client)
-    for example in schema["components"]["schemas"]["ParseRequest"]["examples"]:
-        assert (await client.post("/parse", json=example)).status_code == 200
+    for example in request["examples"]:
+        answer = (await client.post(path, json=example)).json()
+        assert answer[entries]
+        assert all("error" not in entry for entry in answer[entries])
 
 
 async def test_answers_are_as_the_schema_says(client: httpx.AsyncClient) -> None:

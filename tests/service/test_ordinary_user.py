@@ -19,16 +19,9 @@ import pytest
 
 from clients import Client
 
-from .serving import Served, served
+from .serving import Served, served, upload
 
 MODEL = "udpipe/english-ewt"
-UPLOAD = b"\n".join(
-    json.dumps(line).encode()
-    for line in (
-        {"spec": {"split": "dev", "lang": "en", "fields": ["text"]}},
-        {"example": {"example_id": "1", "segments": [{"text": "It rained."}]}},
-    )
-)
 
 
 def ordinary() -> list[str]:
@@ -53,7 +46,9 @@ def start(folder: Path, **settings: str) -> AbstractContextManager[Served]:
 
 def backfill(client: httpx.Client) -> httpx.Response:
     return client.post(
-        "/datasets/d/backfill", content=UPLOAD, headers={"Content-Type": "application/x-ndjson"}
+        "/datasets/d/backfill",
+        content=upload("It rained."),
+        headers={"Content-Type": "application/x-ndjson"},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,21 +19,14 @@ from service.security.keys import KeyFile
 from syntax.examples import DatasetSpec, Example, Segment
 
 from .browser import Browser
-from .serving import Served, served
+from .serving import Served, served, upload
 
 Serve = Callable[..., Any]
 
 asyncio_module = pytest.mark.asyncio(loop_scope="module")
 
 EVIL = "http://evil.example"
-SPEC = {"split": "dev", "lang": "en", "fields": ["text"]}
-UPLOAD = b"\n".join(
-    json.dumps(line).encode()
-    for line in (
-        {"spec": SPEC},
-        {"example": {"example_id": "1", "segments": [{"text": "It rained."}]}},
-    )
-)
+UPLOAD = upload("It rained.")
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 NDJSON = "application/x-ndjson"

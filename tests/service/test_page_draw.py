@@ -15,8 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service.drawings import MOST_WAITING
-from service.render.pictures import LARGEST
+from service.render.pictures import LARGEST, MOST_WAITING
 from syntax.subwords import POLICIES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -16,7 +16,7 @@ from featurestore import open_store
 from featurestore.sql.answer import ANSWER_BYTES, answer_query
 from service.pipeline.adhoc import NAME as ADHOC
 from service.security.keys import KeyFile
-from service.security.rules import ROLES, rule_of
+from service.security.rules import ROLES
 from service.sql import QUERY_BYTES, SqlProcesses, SqlQuery
 from syntax.errors import DeadlineError, OverloadedError, SpecError
 
@@ -188,13 +188,3 @@ async def test_roles_hold_for_sql_and_for_texts_of_others(serve: Serve, tmp_path
 async def test_without_keys_everybody_may_do_everything(serve: Serve) -> None:
     async with serve(job_workers=0) as client:
         assert (await client.get("/info")).json()["role"] == "admin"
-
-
-def test_a_page_of_another_origin_may_not_query() -> None:
-    assert rule_of("POST", "/sql").writes
-
-
-async def test_models_say_which_columns_they_fill(serve: Serve) -> None:
-    async with serve(job_workers=0) as client:
-        model = (await client.get("/models/udpipe/english-ewt")).json()
-        assert {"form", "upos", "head", "deprel"} <= set(model["columns"])

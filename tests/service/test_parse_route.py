@@ -7,8 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from service.parsers import Parser
+from service.pipeline.pipeline import SHORT_TEXTS
 from syntax import parse_conllu
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -54,15 +56,6 @@ async def test_ids_start_again_in_each_sentence(client: httpx.AsyncClient) -> No
         assert [i for token in sentence["tokens"] for i in token["word_ids"]] == ids
         for token in sentence["tokens"]:
             assert item["text"][token["start_char"] : token["end_char"]] == token["form"]
-
-
-async def test_texts_come_back_in_order_and_failures_stand_alone(
-    client: httpx.AsyncClient,
-) -> None:
-    items = (await ask(client, texts=["First.", "", "Third."]))["items"]
-    assert [item.get("text") for item in items] == ["First.", None, "Third."]
-    assert items[1]["error"]["error_type"] == "empty_text"
-    assert set(items[1]["error"]) == {"error_type", "message", "detail"}
 
 
 async def test_tokens_are_words(client: httpx.AsyncClient) -> None:
@@ -137,13 +130,6 @@ async def test_conllu_is_valid_and_names_errors(
     assert "empty_text:" in comments[0]
 
 
-async def test_the_format_parameter_wins_over_accept(client: httpx.AsyncClient) -> None:
-    response = await client.post(
-        "/parse?format=json", json={"text": "Yes."}, headers={"accept": "text/x-conllu"}
-    )
-    assert response.json()["items"]
-
-
 @pytest.mark.parametrize(
     ("body", "error_type"),
     [
@@ -187,3 +173,19 @@ async def test_too_many_texts_are_refused(serve: Callable[..., Any]) -> None:
         response = await client.post("/parse", json={"texts": ["a", "b", "c"]})
         assert (response.status_code, response.json()["error_type"]) == (422, "spec")
         assert (await client.post("/parse", json={"texts": ["a", "b"]})).status_code == 200
+
+
+async def test_a_small_request_is_answered_and_kept_as_a_large_one(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    texts = ["I can't go.", "It works. Really.", "", "a\0b", "I can't go."]
+    body = {"tokenizer": TOKENIZER, "store": False}
+    await ask(client, text="The model is loaded, and described in the store.")
+    small = await ask(client, texts=texts, **body)
+    large = await ask(client, texts=[*texts, *["Yes."] * SHORT_TEXTS], **body)
+    assert small["items"] == large["items"][: len(texts)]
+    (kept,) = (await ask(client, text="Kept from here."))["items"]
+    store = app.state.services.store
+    assert store.parses.get_many([kept["key"]])[kept["key"]].parse.text == "Kept from here."
+    store.flush()
+    assert store.parses.contains([kept["key"]]).all()

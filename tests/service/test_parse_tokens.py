@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow as pa
 import pytest
 
 from featurestore import open_store
@@ -45,14 +44,6 @@ async def test_tokens_that_are_split_keep_their_words_and_labels(
     assert forms(item) == ["I", "ca", "n't", "find", "John", "Smith", "!"]
     assert item["token_words"] == [[0], [1, 2], [3], [4], [5], [6]]
     assert item["word_labels"] == ["O", "B-NEG", "E-NEG", "O", "B-PER", "E-PER", "O"]
-
-
-async def test_arrow_has_them_too(client: httpx.AsyncClient) -> None:
-    body = {"tokens": [TOKENS], "token_labels": [LABELS], "mode": "retokenize"}
-    content = (await client.post("/parse?format=arrow", json=body)).content
-    (row,) = pa.ipc.open_stream(content).read_all().to_pylist()
-    assert row["token_words"][:3] == [[0], [1, 2], [3]]
-    assert row["word_labels"][:3] == ["O", "B-NEG", "E-NEG"]
 
 
 async def test_texts_have_neither(client: httpx.AsyncClient) -> None:

@@ -18,6 +18,8 @@ from featurestore.maintenance.validate import validate_store
 from service.routes.parses import DeletionAnswer
 from tests.featurestore.test_delete import files_with
 
+from .serving import upload
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKENIZER = "parsebank-wordpiece-en"
@@ -142,15 +144,12 @@ async def test_a_parse_that_is_known_is_shown_without_a_look_into_the_log(serve)
 
 async def test_a_pin_and_a_waiting_job_that_hold_the_text_are_named(serve) -> None:
     text = "Held by a pin and by a job."
-    spec = {"split": "train", "lang": "en", "fields": ["text"]}
-    example = {"example_id": "1", "segments": [{"text": text}]}
-    upload = "\n".join(json.dumps(line) for line in ({"spec": spec}, {"example": example}))
     async with serve(**QUICK, commit_seconds=0.05) as client:
         key = (await parsed(client, text, tokenizer=TOKENIZER))["key"]
         services = client.app.state.services
         await asyncio.to_thread(services.adhoc.flush)
         services.store.dataset("adhoc").pin("paper")
-        job = (await client.post("/datasets/waiting/backfill", content=upload)).json()
+        job = (await client.post("/datasets/waiting/backfill", content=upload(text))).json()
         answer = (await client.delete(f"/parses/{key}")).json()
         assert (answer["pins"], answer["jobs"]) == (["paper"], [job["id"]])
         await client.delete(f"/jobs/{job['id']}")

@@ -9,23 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from featurestore import FeatureStore, open_store
+from featurestore import open_store
 from service.parsers import Limits, ParseInput, Parser
 from service.pipeline.adhoc import AdhocDataset
-from service.pipeline.inputs import check_input, parse_key
+from service.pipeline.inputs import parse_key
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
 from service.workers.pools import WorkerPools
 from syntax.errors import (
-    EmptyTextError,
-    EmptyTokenError,
-    InvalidCharacterError,
-    SentenceTooLongError,
-    SpecError,
     TextTooLongError,
     UnknownNameError,
 )
@@ -128,16 +122,6 @@ async def test_modes_and_token_borders_are_part_of_the_key(english: Parser) -> N
     assert all(len(key) == 32 for key in keys)
 
 
-async def test_an_item_fails_alone(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        answer = await run.run(request("Good.", "", "a\0b", "Fine.", "x" * 200_001))
-    kinds = [type(item).__name__ for item in answer.items]
-    assert kinds == [
-        "ItemFeatures", "EmptyTextError", "InvalidCharacterError", "ItemFeatures",
-        "TextTooLongError",
-    ]  # fmt: skip
-
-
 async def test_pieces_and_matrices_agree_with_a_slow_twin(tmp_path: Path) -> None:
     names = ("distance", "depth", "ancestor")
     async with pipeline(tmp_path) as (run, _):
@@ -164,13 +148,6 @@ def assert_slow_twin_agrees(item: ItemFeatures) -> None:
         assert ancestor[row].tolist() == [other in chain for other in source]
 
 
-async def test_matrices_without_a_tokenizer_are_over_words(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        (item,) = parsed(await run.run(request("It works.", matrices=("distance",))))
-    assert item.matrices["distance"].shape == (3, 3)
-    assert np.array_equal(item.matrices["distance"], item.matrices["distance"].T)
-
-
 async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path: Path) -> None:
     fields = {"max_matrix_pieces": 6, "max_matrix_cells": 40}
     long = "one two three four five six seven eight"
@@ -182,19 +159,6 @@ async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path:
         answer = await run.run(wanted)
     kinds = [isinstance(item, TextTooLongError) for item in answer.items]
     assert kinds == [False, True, False, True]
-
-
-async def test_unknown_names_fail_the_request_before_any_work(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        for fields in (
-            {"lang": "tlh"},
-            {"parser": "nope"},
-            {"tokenizer": "/no/such/folder"},
-            {"policy": "nope"},
-        ):
-            with pytest.raises(UnknownNameError):
-                await run.run(request(TEXT, **fields))
-        assert not run.counts
 
 
 async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
@@ -213,46 +177,3 @@ async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
         answer = await run.run(request(TEXT, tokenizer=str(folder)))
         assert answer.tokenizer is not None
         assert answer.tokenizer.fingerprint == answers[0].tokenizer.fingerprint
-
-
-LIMITS = Limits(max_chars_per_text=20, max_words_per_sentence=4)
-
-
-@pytest.mark.parametrize(
-    ("item", "error"),
-    [
-        (ParseInput("raw", text=""), EmptyTextError),
-        (ParseInput("raw", text=" \n\t\u00a0"), EmptyTextError),
-        (ParseInput("raw", text="a\0"), InvalidCharacterError),
-        (ParseInput("raw", text="\udfff"), InvalidCharacterError),
-        (ParseInput("raw", text="x" * 21), TextTooLongError),
-        (ParseInput("pretokenized", tokens=()), EmptyTextError),
-        (ParseInput("pretokenized", tokens=("a", "")), EmptyTokenError),
-        (ParseInput("pretokenized", tokens=("\u2003", "a")), EmptyTokenError),
-        (ParseInput("pretokenized", tokens=("a", "\ud800")), InvalidCharacterError),
-        (ParseInput("pretokenized", tokens=("x" * 10, "y" * 10)), TextTooLongError),
-        (ParseInput("pretokenized", tokens=("a",) * 5), SentenceTooLongError),
-        (ParseInput("raw", tokens=("a",)), SpecError),
-        (ParseInput("pretokenized", text="a"), SpecError),
-    ],
-)
-def test_bad_input_is_refused_by_name(item: ParseInput, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        check_input(item, LIMITS)
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        ParseInput("raw", text="x" * 20),
-        ParseInput("pretokenized", tokens=("New York", " a ", "\u200b")),
-        ParseInput("sentence", text="a\nb"),
-    ],
-)
-def test_odd_but_readable_input_is_admitted(item: ParseInput) -> None:
-    check_input(item, LIMITS)
-
-
-def test_the_store_type_is_what_the_pipeline_asks_for(tmp_path: Path) -> None:
-    with open_store(str(tmp_path)) as store:
-        assert isinstance(store, FeatureStore)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from service.app import create_app
 from service.settings import Settings
 
-from .serving import served
+from .serving import served, upload
 
 pytestmark = pytest.mark.slow
 
@@ -87,8 +87,8 @@ VALUES = st.recursive(
 )
 
 
-def as_lines(upload: tuple[Any, list[Any]]) -> bytes:
-    return "\n".join(json.dumps(line) for line in (upload[0], *upload[1])).encode()
+def as_lines(parts: tuple[Any, list[Any]]) -> bytes:
+    return "\n".join(json.dumps(line) for line in (parts[0], *parts[1])).encode()
 
 
 def can_be_wrong(method: str, path: str) -> bool:
@@ -160,10 +160,8 @@ def test_what_exists_answers_as_it_is_described(schema: Any, url: str) -> None:
 
 
 def new_job(url: str) -> str:
-    spec = {"split": "dev", "lang": "en", "fields": ["text"]}
-    example = {"example_id": "1", "segments": [{"text": "It works."}]}
-    upload = as_lines(({"spec": spec}, [{"example": example}]))
-    response = httpx.post(f"{url}/datasets/sample/backfill", content=upload, timeout=240)
+    content = upload("It works.")
+    response = httpx.post(f"{url}/datasets/sample/backfill", content=content, timeout=240)
     assert response.status_code == 202, response.text
     return str(response.json()["id"])
 

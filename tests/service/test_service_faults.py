@@ -8,7 +8,6 @@ test_server.py; the lock itself: test_jobs_database.py.)
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -23,21 +22,12 @@ import pytest
 
 from featurestore import open_store
 
-from .serving import Served, command, served
+from .serving import Served, command, served, upload
 
 pytestmark = pytest.mark.slow
 
-SPEC = {"spec": {"split": "dev", "lang": "en", "fields": ["text"]}}
 TOKENIZER = "parsebank-wordpiece-en"
 DISK_MB = 48
-
-
-def upload(texts: list[str]) -> bytes:
-    examples = [
-        {"example": {"example_id": str(at), "segments": [{"text": text}]}}
-        for at, text in enumerate(texts)
-    ]
-    return "\n".join(json.dumps(line) for line in (SPEC, *examples)).encode()
 
 
 def parse(client: httpx.Client, *texts: str, **fields: Any) -> httpx.Response:
@@ -45,7 +35,7 @@ def parse(client: httpx.Client, *texts: str, **fields: Any) -> httpx.Response:
 
 
 def backfill(client: httpx.Client, name: str, texts: list[str]) -> httpx.Response:
-    return client.post(f"/datasets/{name}/backfill", content=upload(texts))
+    return client.post(f"/datasets/{name}/backfill", content=upload(*texts))
 
 
 def ended(client: httpx.Client, job: str) -> dict[str, Any]:

@@ -67,7 +67,3 @@ def test_a_service_link_of_kubernetes_is_no_port(monkeypatch: pytest.MonkeyPatch
     assert Settings().port == Settings.model_fields["port"].default
     monkeypatch.setenv("PARSEBANK_PORT", "8010")
     assert Settings().port == 8010
-
-
-def test_workers_default_to_the_cores_of_this_process() -> None:
-    assert Settings().workers >= 1

@@ -17,6 +17,8 @@ from service.tokenizer_cache import TokenizerCache
 from service.tokenizers import bundled_tokenizers
 from syntax.errors import UnknownTokenizerError
 
+from .serving import upload
+
 BUNDLED = "parsebank-wordpiece-en"
 
 
@@ -70,11 +72,7 @@ async def test_folders_below_the_configured_one_are_named_from_there_or_in_full(
             assert found == bundled | {"name": name}
         job = await client.post(
             "/datasets/d/backfill",
-            content=json.dumps(
-                {"spec": {"split": "dev", "lang": "en", "fields": ["text"], "tokenizer": "mine"}}
-            )
-            + "\n"
-            + json.dumps({"example": {"example_id": "1", "segments": [{"text": "It works."}]}}),
+            content=upload("It works.", tokenizer="mine"),
         )
         assert job.status_code == 202, job.text
         assert job.json()["tokenizer"] == str(folder.resolve())

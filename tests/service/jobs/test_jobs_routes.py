@@ -15,7 +15,7 @@ from service.jobs.database import database_url, open_database
 from service.jobs.queue import JobQueue
 from service.jobs.schemas import event_id, events
 from service.jobs.staging import shard_path
-from service.stopping import until
+from service.routes.streams import until
 from syntax.errors import StoreBusyError
 
 from .conftest import Running, Service, ndjson, pairs

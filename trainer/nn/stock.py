@@ -25,7 +25,8 @@ from trainer.nn import bart as bart  # registers its model type
 from trainer.nn import relative as relative  # likewise
 from trainer.nn import transformer as transformer  # likewise
 from trainer.nn.attention import EAGER, SDPA
-from trainer.options import DataOptions, ModelOptions
+from trainer.options.data import DataOptions
+from trainer.options.model import ModelOptions
 
 if TYPE_CHECKING:
     from syntax.batches import SpecialTokens

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.probing.encoded import Encoded
 from trainer.probing.options import probed_label
-from trainer.probing.states import Encoded
 from trainer.probing.words import WORD_PROBES
 from trainer.tasks.classes import class_ids
 

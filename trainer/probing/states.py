@@ -9,7 +9,7 @@ batch, ``L`` wordpieces, ``W`` words, ``D`` width of the states.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.data import MATRICES_OF_A_BATCH, assembly_of, matrices_of
 from trainer.nn.stock import run_pieces
+from trainer.probing.encoded import Encoded
 from trainer.systems.frozen.options import FrozenOptions
 from trainer.systems.frozen.states import BATCH, piece_means, stock_encoder, window_of
 from trainer.systems.frozen.words import word_arrays
@@ -117,37 +118,6 @@ class RunLayers:
             if not layers or not torch.equal(layers[-1], last):
                 layers.append(last)
             yield arrays, [states.float().cpu() for states in layers]
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """States of an encoder on the examples of a split, in their order.
-
-    Attributes:
-        words: States of words, by layer, float16. *Shape:* (T, D) each.
-        vectors: Vectors of texts, by layer, float16. *Shape:* (N, D) each.
-        starts: The first word of each example, and behind them T. *Shape:* (N + 1,).
-        pieces: The wordpieces of each word, which tell words of one type.
-        parents: The word that each hangs from, as a position among all; -1 at roots. *Shape:* (T,).
-        upos, deprel: Ids of `syntax.trees.ud`. *Shape:* (T,).
-        sentences: Number of each word's sentence in its example. *Shape:* (T,).
-        dataset: The examples.
-    """
-
-    words: list[NDArray[np.float16]]
-    vectors: list[NDArray[np.float16]]
-    starts: NDArray[np.int64]
-    pieces: list[tuple[int, ...]]
-    parents: NDArray[np.int64]
-    upos: NDArray[np.uint8]
-    deprel: NDArray[np.uint8]
-    sentences: NDArray[np.int64]
-    dataset: FeatureDataset
-
-    @property
-    def examples(self) -> NDArray[np.int64]:
-        """The example of each word. *Shape:* (T,)."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 _OF_WORDS: Final = ("upos", "deprel", "sentence_ids")

@@ -20,8 +20,8 @@ from syntax.matrices import tree_depth, tree_distance
 from syntax.trees.ud import upos_id
 from trainer.batch import SyntaxBatch
 from trainer.nn.probes import DepthProbe, DistanceProbe
+from trainer.probing.encoded import Encoded
 from trainer.probing.options import StructureOptions, Target
-from trainer.probing.states import Encoded
 from trainer.tasks import StructuralProbeOptions
 from trainer.tasks.structural_probe import ProbeScorer
 

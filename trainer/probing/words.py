@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syntax.registry import Registry
 from syntax.trees.ud import DEPREL, UPOS
-
-if TYPE_CHECKING:
-    from trainer.probing.states import Encoded
+from trainer.probing.encoded import Encoded
 
 
 @dataclass(frozen=True, slots=True)

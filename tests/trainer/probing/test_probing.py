@@ -26,6 +26,7 @@ from trainer.options import FrozenOptions
 from trainer.probing import structure
 from trainer.probing.classifier import Vectors, fit
 from trainer.probing.curve import curve
+from trainer.probing.encoded import Encoded
 from trainer.probing.items import (
     MASK,
     class_shares,
@@ -43,7 +44,7 @@ from trainer.probing.options import (
     ProbeOptions,
     StructureOptions,
 )
-from trainer.probing.states import Encoded, StockLayers, encode, pooled
+from trainer.probing.states import StockLayers, encode, pooled
 from trainer.probing.words import WORD_PROBES, WordProbe
 from trainer.reproduction.rows.probing import findings
 from trainer.systems.frozen.states import with_states

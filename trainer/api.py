@@ -194,13 +194,13 @@ def evaluate(
         ModelLoadError: The run has no model.
     """
     require_training()
-    from trainer.evaluation.transfer import evaluate_run, write_transfer
+    from trainer.evaluation.transfer import evaluate_run, write_table
 
     folder = _folder(run)
     how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
         scored = evaluate_run(folder, opened, split, listed(langs), **how)
-    write_transfer(scored, folder)
+    write_table(scored, folder)
     return scored
 
 
@@ -226,14 +226,14 @@ def evaluate_crossed(
     require_training()
     from trainer.evaluation.pictures import draw_crossed, require_matplotlib
     from trainer.evaluation.transfer import evaluate_crossed as crossed_run
-    from trainer.evaluation.transfer import write_crossed
+    from trainer.evaluation.transfer import write_table
 
     require_matplotlib()
     folder = _folder(run)
     how: Scoring = {"any_parser": any_parser, "dataset": dataset, "rules": rules, "parser": parser}
     with _opened(store) as opened:
         scored = crossed_run(folder, opened, split, listed(langs), **how)
-    draw_crossed(scored, write_crossed(scored, folder).with_suffix(".svg"))
+    draw_crossed(scored, write_table(scored, folder).with_suffix(".svg"))
     return scored
 
 

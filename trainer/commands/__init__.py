@@ -6,8 +6,7 @@ import typer
 
 from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
-from trainer.commands.export import export
-from trainer.commands.export_parser import export_parser
+from trainer.commands.export import export, export_parser
 from trainer.commands.language_test import language_test
 from trainer.commands.picture import picture
 from trainer.commands.predict import predict

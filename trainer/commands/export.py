@@ -1,4 +1,4 @@
-"""``parsebank export``."""
+"""``parsebank export`` and ``parsebank export-parser``."""
 
 from __future__ import annotations
 
@@ -22,3 +22,20 @@ def export(
 
     export_encoder(run, folder)
     typer.echo(f"the encoder of {run} is in {folder}; read it with --set model.encoder={folder}")
+
+
+def export_parser(
+    run: Annotated[Path, typer.Argument(help="Output of a run of dependency.v1.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the parser.")],
+) -> None:
+    """Write a trained parser as files that `parsebank models add` takes, here or elsewhere."""
+    require_training()
+    from trainer.results import read_result
+
+    read_result(run)
+    from trainer.evaluation import parser_export
+
+    quiet_transformers()
+    card = parser_export.export_parser(run, folder)
+    tags = ", ".join(card["tags"]) or "no tags"
+    typer.echo(f"exported {len(card['relations'])} relations, {tags}, to {folder}")

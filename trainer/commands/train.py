@@ -67,8 +67,11 @@ def train(
     ] = False,
 ) -> None:
     """Train a recipe's model on stored features and write the result."""
+    from trainer.recipes import RECIPES
+
     if show_list:
-        _list_recipes(as_json)
+        rows = [(name, (make.__doc__ or "").partition("\n")[0]) for name, make in RECIPES.items()]
+        print_table(("recipe", "what"), rows, as_json)
         return
     if as_json and not describe:
         raise typer.BadParameter(
@@ -76,7 +79,6 @@ def train(
         )
     from syntax.errors import SpecError
     from trainer.api import chosen_recipe
-    from trainer.recipes import RECIPES
 
     require_training()
     seeds = _seeds(seed)
@@ -97,13 +99,6 @@ def _seeds(given: list[str] | None) -> list[int]:
         return [int(one) for one in listed(given)]
     except ValueError as error:
         raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
-
-
-def _list_recipes(as_json: bool) -> None:
-    from trainer.recipes import RECIPES
-
-    rows = [(name, (make.__doc__ or "").partition("\n")[0]) for name, make in RECIPES.items()]
-    print_table(("recipe", "what"), rows, as_json)
 
 
 def _describe(recipe: Recipe, as_json: bool) -> None:

@@ -323,7 +323,9 @@ def _sign_tests(
     if len(part) > 1:
         return {}
     if metric != "bleu":
-        return _mcnemar(next(iter(part.values())), seeds)
+        right = [[bool(one.right) for one in run] for run in next(iter(part.values()))]
+        pairs = zip(seeds, right[: len(seeds)], right[len(seeds) :], strict=True)
+        return {seed: mcnemar(ours, theirs) for seed, ours, theirs in pairs}
     ours, theirs = np.split(shares[:, :, 0], 2, axis=1)
     return {seed: collins_sign_test(ours[:, at], theirs[:, at]) for at, seed in enumerate(seeds)}
 
@@ -355,9 +357,3 @@ def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) ->
         predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
         return class_counts(gold, predicted, len(classes))
     return np.array([[one.shares[metric] for one in run] for run in runs]).swapaxes(0, 1)
-
-
-def _mcnemar(runs: list[list[Prediction]], seeds: Sequence[str]) -> dict[str, McNemar]:
-    right = [[bool(one.right) for one in run] for run in runs]
-    ours, theirs = right[: len(seeds)], right[len(seeds) :]
-    return {seed: mcnemar(a, b) for seed, a, b in zip(seeds, ours, theirs, strict=True)}

@@ -209,16 +209,13 @@ def _of_content(
         texts = tuple(_text(content[name]) for name in fields)
         labels = {label.name: _label(content[label.name], label) for label in given}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         also = "".join(f", and the {label.kind} {label.name}" for label in given)
         raise SpecError(
-            f"{place} is not an example ({_fault(error)}); expected a JSON object with a text, "
+            f"{place} is not an example ({fault}); expected a JSON object with a text, "
             f"or a list of tokens, for each of {', '.join(fields)}{also}"
         ) from error
     return RawExample(str(content.get("example_id", at)), texts, labels)
-
-
-def _fault(error: Exception) -> str:
-    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _text(value: Any) -> Text:

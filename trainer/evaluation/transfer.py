@@ -333,31 +333,21 @@ def _cell(run: TrainedRun, first: Source, second: Source) -> Cell:
     return Cell(scores.headline, scores.examples, len(crossed.unmatched), len(crossed.differing))
 
 
-def write_transfer(transfer: TransferTable, folder: Path) -> Path:
-    """Write ``evaluation-SPLIT.json`` and ``.md``, and the predictions of each language.
+def write_table(scored: TransferTable | CrossedTable, folder: Path) -> Path:
+    """Write a table as ``evaluation-SPLIT.json`` and ``.md``, a crossed one as ``crossed-SPLIT``.
 
-    The name of a dataset that the run was not trained on comes before the split's.
-
-    Returns:
-        The JSON file.
-    """
-    part = part_name(folder, transfer.dataset, transfer.split)
-    for lang, predictions in transfer.predictions.items():
-        write_predictions(predictions, predictions_file(folder, part, lang))
-    return _write(transfer, folder / f"evaluation-{part}.json")
-
-
-def write_crossed(crossed: CrossedTable, folder: Path) -> Path:
-    """Write ``crossed-SPLIT.json`` and ``.md``.
+    The predictions of each language lie beside a table that has them. The name of a dataset that
+    the run was not trained on comes before the split's.
 
     Returns:
         The JSON file.
     """
-    part = part_name(folder, crossed.dataset, crossed.split)
-    return _write(crossed, folder / f"crossed-{part}.json")
-
-
-def _write(shown: TransferTable | CrossedTable, path: Path) -> Path:
-    write_json(path, shown.to_json())
-    path.with_suffix(".md").write_text(shown.markdown(), "utf-8")
+    part = part_name(folder, scored.dataset, scored.split)
+    if isinstance(scored, TransferTable):
+        for lang, predictions in scored.predictions.items():
+            write_predictions(predictions, predictions_file(folder, part, lang))
+    kind = "evaluation" if isinstance(scored, TransferTable) else "crossed"
+    path = folder / f"{kind}-{part}.json"
+    write_json(path, scored.to_json())
+    path.with_suffix(".md").write_text(scored.markdown(), "utf-8")
     return path

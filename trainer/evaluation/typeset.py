@@ -87,17 +87,14 @@ def comma_separated(scores: ScoreTable) -> str:
             if cell is None:
                 writer.writerow((name, column, scores.metric, 0, *[""] * (7 + len(seeds))))
                 continue
-            numbers = [len(cell.scores), cell.mean, cell.deviation, *_tests(cell)]
+            numbers = [len(cell.scores), cell.mean, cell.deviation]
+            test: list[float | None] = [None] * 5
+            if cell.test is not None:
+                found = cell.test.difference
+                test = [found.difference, found.low, found.high, found.bootstrap, found.permutation]
             each = [cell.scores.get(seed) for seed in seeds]
-            writer.writerow((name, column, scores.metric, *numbers, *each))
+            writer.writerow((name, column, scores.metric, *numbers, *test, *each))
     return out.getvalue()
-
-
-def _tests(cell: SeedScores) -> list[float | None]:
-    if cell.test is None:
-        return [None] * 5
-    found = cell.test.difference
-    return [found.difference, found.low, found.high, found.bootstrap, found.permutation]
 
 
 def _rows(

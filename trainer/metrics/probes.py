@@ -72,7 +72,8 @@ def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]
     """
     from scipy.stats import rankdata  # takes long to import
 
-    ours, theirs = (_centred(rankdata(values, axis=1)) for values in (predicted, gold))
+    ranks = (rankdata(values, axis=1) for values in (predicted, gold))
+    ours, theirs = (own - own.mean(1, keepdims=True) for own in ranks)
     products = (ours * theirs).sum(1)
     spread = np.sqrt((ours**2).sum(1) * (theirs**2).sum(1))
     found: NDArray[np.float64] = np.zeros(len(products))
@@ -90,8 +91,3 @@ def mean_over_lengths(values: Mapping[int, Iterable[float]], shortest: int, long
     """
     chosen = [fmean(own) for length, own in values.items() if shortest <= length <= longest]
     return fmean(chosen) if chosen else 0.0
-
-
-def _centred(ranks: NDArray[Any]) -> NDArray[Any]:
-    centred: NDArray[Any] = ranks - ranks.mean(1, keepdims=True)
-    return centred

@@ -91,24 +91,21 @@ def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> d
         encoded: The three splits.
         options: Which layers and seeds, and how probes are trained.
     """
-    layers = _layers(len(encoded[TRAIN].words), options)
+    count = len(encoded[TRAIN].words)
+    for layer in options.layers:
+        if not 0 <= layer < count:
+            raise SpecError(f"there is no layer {layer}; the encoder has 0 to {count - 1}")
+    layers: list[int | str] = list(options.layers or range(count))
     if task in STRUCTURE:
         facts, point = _structure(STRUCTURE[task], encoded, options)
     else:
         facts, point = _classes(task, encoded, options)
         layers += [MASK] if options.mask else []
     points = []
-    for layer in layers:
-        points.append(point(layer))
-        _LOG.info("%s, layer %s: %.4f", task, layer, fmean(points[-1].seeds))
+    for place in layers:
+        points.append(point(place))
+        _LOG.info("%s, layer %s: %.4f", task, place, fmean(points[-1].seeds))
     return {**facts, "layers": [one.to_json() for one in points], "best": _best(points)}
-
-
-def _layers(count: int, options: ProbeOptions) -> list[int | str]:
-    for layer in options.layers:
-        if not 0 <= layer < count:
-            raise SpecError(f"there is no layer {layer}; the encoder has 0 to {count - 1}")
-    return list(options.layers or range(count))
 
 
 def _best(points: Sequence[Point]) -> dict[str, Any]:

@@ -114,9 +114,8 @@ def mask_features(encoded: Encoded, of_words: bool) -> NDArray[np.float32]:
 def _sums(parents: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of the mask's rows and columns. *Shape:* (T,) each."""
     rows, columns = np.zeros(len(parents)), np.zeros(len(parents))
-    above = np.arange(
-        len(parents)
-    )  # of each word the ancestor so many edges up, -1 beyond the root
+    # Of each word the ancestor so many edges up, -1 beyond the root.
+    above = np.arange(len(parents))
     while (known := above >= 0).any():
         rows += known
         np.add.at(columns, above[known], 1.0)

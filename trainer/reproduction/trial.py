@@ -88,17 +88,14 @@ class Trial:
         variables = {**os.environ, **(environment or {})}
         code = subprocess.run((*CONSOLE, *arguments), check=False, env=variables).returncode
         if code:
-            self._note_failure(arguments[0], code)
+            # A failed command is kept for the account, also when it succeeds later.
+            failure = {"command": arguments[0], "code": code, "when": now()}
+            with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(failure) + "\n")
             raise SpecError(
                 f"`parsebank {arguments[0]}` ended with {code}; see its message above, and run "
                 "the same `parsebank reproduce` again to go on"
             )
-
-    def _note_failure(self, command: str, code: int) -> None:
-        """Keep a failed command for the account, also when it succeeds later."""
-        failure = {"command": command, "code": code, "when": now()}
-        with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(failure) + "\n")
 
     def failures(self) -> list[dict[str, Any]]:
         """The commands that failed, over all calls of this trial."""

@@ -8,7 +8,7 @@ import pytest
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError
 from trainer.data import open_source, profile_data
-from trainer.evaluation.transfer import evaluate_run, write_transfer
+from trainer.evaluation.transfer import evaluate_run, write_table
 from trainer.requirements import Requirements
 
 OTHER_PARSER = "ab" * 16
@@ -74,7 +74,7 @@ def test_another_dataset_of_the_same_kind_can_be_scored(
     there = evaluate_run(trained, store, "dev", dataset="elsewhere")
     assert there.dataset == "elsewhere"
     assert there.scores["en"].to_json() == here.scores["en"].to_json()
-    assert write_transfer(there, trained).name == "evaluation-elsewhere-dev.json"
+    assert write_table(there, trained).name == "evaluation-elsewhere-dev.json"
 
 
 def test_a_split_without_labels_has_no_scores(trained, tmp_path, sample_rows, append_rows) -> None:

@@ -23,7 +23,7 @@ from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.tagged import sentences
-from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_transfer
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_table
 from trainer.evaluation.verifier import Weights, verify_run
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
@@ -392,7 +392,7 @@ def test_an_evaluation_says_by_whose_rules(qa, tmp_path) -> None:
     write_result(result_of(run), tmp_path)
     assert run.progress.best.scores["rules"] == "squad"
     for rules, told, name in ((None, "squad", "SQuAD 1.1"), ("mlqa", "mlqa", "MLQA")):
-        path = write_transfer(evaluate_run(tmp_path, qa, "dev", rules=rules), tmp_path)
+        path = write_table(evaluate_run(tmp_path, qa, "dev", rules=rules), tmp_path)
         found = json.loads(path.read_text("utf-8"))
         assert (found["rules"], found["languages"]["en"]["rules"]) == (told, told)
         assert f"compared as by {name}." in path.with_suffix(".md").read_text("utf-8")

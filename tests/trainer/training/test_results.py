@@ -20,8 +20,7 @@ from trainer.evaluation.transfer import (
     Cell,
     CrossedTable,
     TransferTable,
-    write_crossed,
-    write_transfer,
+    write_table,
 )
 from trainer.loop import train
 from trainer.progress import Evaluation, Progress
@@ -93,8 +92,8 @@ def test_what_is_no_number_is_null_in_every_file_of_a_run(tmp_path) -> None:
     by_language = TransferTable(**head, data={"en": {}}, scores=scores, predictions={})
     cells = {("en", "en"): Cell(nan, 2, 0, 0)}
     crossed = CrossedTable(**head, data={}, fields=("a", "b"), langs=["en"], cells=cells)
-    write_transfer(by_language, tmp_path)
-    write_crossed(crossed, tmp_path)
+    write_table(by_language, tmp_path)
+    write_table(crossed, tmp_path)
     write_summary(SeedSummary("sample", "structure", {0: nan}, nan, 0.0, {0: "seed0"}), tmp_path)
     for name in ("evaluation-dev.json", "crossed-dev.json", "seeds.json"):
         text = (tmp_path / name).read_text("utf-8")

@@ -337,6 +337,6 @@ def test_a_damaged_list_of_packages_is_named_and_stays(tmp_path: Path) -> None:
     resources = {"fr": {"lang_name": "French"}}
     record = ModelRecord("stanza/fr", "stanza.v1", (RecordedFile("x"),), resources=resources)
     for edit in (add_resources, drop_resources):
-        with pytest.raises(ModelLoadError, match=r"resources\.json cannot be read"):
+        with pytest.raises(ModelLoadError, match=r"resources\.json is not JSON"):
             edit(tmp_path, record)
     assert path.read_text() == '{"fr"'

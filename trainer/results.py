@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from syntax.errors import SpecError
+from syntax.files import write_whole
 from syntax.strict_json import parse_json, strict_json
 from trainer.options import Recipe
 from trainer.options.settings import recipe_from_json
@@ -40,9 +41,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, content: object) -> None:
     """Write strict JSON: NaN and infinity are ``null``; a crash leaves the earlier file whole."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(strict_json(content) + "\n", "utf-8")
-    part.replace(path)
+    write_whole(path, f"{strict_json(content)}\n".encode())
 
 
 def read_json(path: Path, absent: str) -> dict[str, Any]:

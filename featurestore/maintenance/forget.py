@@ -24,8 +24,9 @@ from deltalake.exceptions import DeltaError
 from featurestore.tables.attempts import reason
 from featurestore.tables.delta import Table
 from featurestore.tables.location import Location
-from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, checkpoint_name, entry_name, sync
+from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, checkpoint_name, entry_name
 from syntax.errors import StoreError
+from syntax.files import sync
 
 RECENT: Final = 100
 """Newest versions that stay readable, however old they are: a commit under way may read the entries

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +9,7 @@ from urllib.parse import unquote
 
 from featurestore.tables.location import Location
 from syntax.errors import StoreError
+from syntax.files import sync
 from syntax.strict_json import parse_json
 
 LOG: Final = "_delta_log"
@@ -98,12 +98,3 @@ def _removed_after(table: Path, version: int) -> set[str]:
     while (entry := table / LOG / entry_name(version := version + 1)).exists():
         removed.update(paths_of(read_actions(entry.read_bytes()), "remove"))
     return removed
-
-
-def sync(path: Path) -> None:
-    """Wait until the disk holds a file or folder."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -9,7 +9,6 @@ prevents one from removing an upload that another starts.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from service.jobs.lines import TextFinder
 from service.settings import Settings
 from syntax.errors import StoreError
+from syntax.files import sync
 
 SHARD_BYTES: Final = 32 * 2**20
 """Largest shard in bytes, so that long texts do not fill the memory."""
@@ -235,9 +235,9 @@ class Upload:
             self._write(left.rows[start:end])
         path = self._folder / _REPEATS
         np.save(path, _repeats(np.frombuffer(self._keys, dtype=np.uint64)))
-        _sync(path)
-        _sync(self._folder)
-        _sync(self._folder.parent)
+        sync(path)
+        sync(self._folder)
+        sync(self._folder.parent)
 
     def _write(self, rows: list[_Row]) -> None:
         columns = [
@@ -248,7 +248,7 @@ class Upload:
         pq.write_table(
             pa.table(columns, schema=_SCHEMA), path, compression="zstd", write_page_checksum=True
         )
-        _sync(path)
+        sync(path)
         self.shards += 1
 
     def close(self) -> None:
@@ -356,11 +356,3 @@ def _is_locked(folder: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

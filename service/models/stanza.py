@@ -13,7 +13,6 @@ from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
 
-from service.parsers.files import write_whole
 from service.parsers.records import ModelRecord, recorded_file
 from service.parsers.stanza.packages import (
     BACKEND,
@@ -27,6 +26,7 @@ from service.parsers.stanza.packages import (
 )
 from syntax.errors import DownloadError
 from syntax.extras import missing_extra
+from syntax.files import write_whole
 from syntax.strict_json import parse_json
 
 FOLDER: Final = "stanza"

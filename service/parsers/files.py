@@ -62,19 +62,6 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there either whole or not at all, even after a power cut."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold a lock file; it goes with the process that holds it, however that ends.

@@ -24,8 +24,9 @@ from pydantic import (
     ValidationError,
 )
 
-from service.parsers.files import locked, read_file, read_object, write_whole
+from service.parsers.files import locked, read_file, read_object
 from syntax.errors import ModelLoadError
+from syntax.files import write_whole
 from syntax.strict_json import parse_json
 
 FILE_NAME: Final = "registry.json"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable
@@ -24,6 +23,7 @@ from limits import RateLimitItem
 from service.security.rates import parse_rate
 from service.security.rules import ROLES, Role, may
 from syntax.errors import ForbiddenError, SpecError, UnauthorizedError
+from syntax.files import write_whole
 from syntax.strict_json import parse_json
 
 PREFIX: Final = "pb_"
@@ -150,15 +150,7 @@ class KeyFile:
         """Replace the file at once: readers see the old keys or the new ones, never half."""
         content = json.dumps({"keys": [key.to_json() for key in keys]}, indent=1) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-                out.write(content)
-                out.flush()
-                os.fsync(out.fileno())
-            draft.replace(self.path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole(self.path, content.encode(), mode=0o600)
 
     def add(
         self,

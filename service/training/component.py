@@ -22,9 +22,9 @@ from typing import Any, Literal
 
 import ufal.udpipe
 
-from service.parsers.files import write_whole
 from service.processes import python_command, python_environment
 from syntax.errors import ModelLoadError, WorkError
+from syntax.files import write_whole
 from syntax.strict_json import parse_json
 
 Kind = Literal["tokenizer", "tagger", "parser"]

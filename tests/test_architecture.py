@@ -52,7 +52,7 @@ THIRD_PARTY = {
 LAYERS: dict[str, tuple[set[str], ...]] = {
     "parsebank": ({""}, {"__main__"}),
     "syntax": (
-        {"errors", "compiled", "spans", "fingerprint", "strict_json"},
+        {"errors", "compiled", "spans", "files", "fingerprint", "strict_json"},
         {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
         | {"shapes"},
         {"variant", "examples", "labels"},

@@ -18,15 +18,13 @@ import numpy as np
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
 from trainer.evaluation.predictions import Prediction, predictions_file, read_predictions
+from trainer.metrics.classification import CLASS_METRICS, class_counts
 from trainer.metrics.significance import (
     Difference,
     Floats,
     McNemar,
     Metric,
-    class_counts,
     difference,
-    macro_f1,
-    mcc,
     mcnemar,
     ratio,
 )
@@ -37,9 +35,6 @@ from trainer.seeds import runs_of
 EVERY: Final = "all"
 """In place of a language: the mean over all of them."""
 
-_OF_CLASSES: Final[Mapping[str, Metric]] = {"macro_f1": macro_f1, "mcc": mcc}
-_OF_SUMS: Final[Mapping[str, Metric]] = {**_OF_CLASSES, "bleu": bleu}
-"""Metrics that are no ratio of two sums."""
 
 ById = Mapping[str, Prediction]
 
@@ -157,7 +152,7 @@ def compare(
         one: The first folder; ``parsebank evaluate`` has been there.
         other: The second folder, likewise.
         split: Which predictions.
-        metrics: Of the predictions' shares, or of classes (``macro_f1``, ``mcc``); the headline
+        metrics: Of the predictions' shares, or of `CLASS_METRICS` for classes; the headline
             by default.
         resamples: Of each test.
         seed: Of each test.
@@ -298,7 +293,9 @@ def _parts(joined: Part) -> Iterable[Part]:
 
 
 def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
-    shares, score = _shares(part, metric, system.classes), _OF_SUMS.get(metric, ratio)
+    shares = _shares(part, metric, system.classes)
+    # An example adds two numbers to a share, and three of each class to a metric of classes.
+    score = ratio if shares.shape[-1] == 2 else _metric(metric)
     rows, seeds = len(shares), system.seeds
     # A score is a mean over seeds and languages alike.
     one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
@@ -314,6 +311,11 @@ def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -
         deviation=stdev(gaps) if len(gaps) > 1 else 0.0,
         mcnemar=_sign_tests(part, metric, shares, seeds),
     )
+
+
+def _metric(name: str) -> Metric:
+    """From sums of counts to a score that is not a ratio of two."""
+    return bleu if name == "bleu" else CLASS_METRICS[name]
 
 
 def _sign_tests(
@@ -349,10 +351,10 @@ def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) ->
     every = [one for run in runs for one in run]
     ids = {name: at for at, name in enumerate(classes)}
     of_classes = all(str(side) in ids for one in every for side in (one.gold, one.predicted))
-    known = [*runs[0][0].shares, *(_OF_CLASSES if of_classes else ())]
+    known = dict.fromkeys([*runs[0][0].shares, *(CLASS_METRICS if of_classes else ())])
     if metric not in known:
         raise unknown_name("metric of these predictions", metric, known)
-    if metric in _OF_CLASSES:
+    if of_classes and metric in CLASS_METRICS:
         gold = np.array([[ids[one.gold] for one in run] for run in runs]).T
         predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
         return class_counts(gold, predicted, len(classes))

@@ -1,14 +1,72 @@
-"""Scores of single-label classification."""
+"""Scores of single-label classification, and the registry of metrics of classes.
+
+A metric of classes is a function of sums of `class_counts`: so scores, the choice of the best
+checkpoint, and tests of significance, which resample examples, compute the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syntax.registry import Registry
 from trainer.metrics.base import NamedScores, share
+from trainer.metrics.significance import Floats, Metric, ratio
+
+CLASS_METRICS: Final[Registry[Metric]] = Registry("class metric")
+"""Every metric of classes by name, from sums of `class_counts`: (..., 3 * classes) to (...)."""
+
+
+def accuracy(sums: Floats) -> Floats:
+    """Share of the examples that are right, from sums of `class_counts`; 0 of none."""
+    right, gold, _ = _by_class(sums)
+    return ratio(np.stack([right.sum(-1), gold.sum(-1)], -1))
+
+
+def macro_f1(sums: Floats) -> Floats:
+    """Mean F1 of classes, from sums of `class_counts`; 0 where undefined."""
+    right, gold, predicted = _by_class(sums)
+    mean: Floats = ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
+    return mean
+
+
+def mcc(sums: Floats) -> Floats:
+    """Matthews' correlation coefficient (Gorodkin 2004), from sums of `class_counts`."""
+    right, gold, predicted = _by_class(sums)
+    total = gold.sum(-1)
+    spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (gold**2).sum(-1))
+    above = right.sum(-1) * total - (gold * predicted).sum(-1)
+    return ratio(np.stack([above, np.sqrt(spread)], -1))
+
+
+def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> Floats:
+    """Counts that each example adds: of each class whether it was right, was gold, was predicted.
+
+    Args:
+        gold: Class ids. *Shape:* (N, ...).
+        predicted: Likewise.
+        classes: How many there are.
+
+    Returns:
+        *Shape:* (N, ..., 3 * classes).
+    """
+    every = np.eye(classes)
+    ours, theirs = every[gold], every[predicted]
+    return np.concatenate([ours * theirs, ours, theirs], -1)
+
+
+def _by_class(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    right, gold, predicted = np.split(sums, 3, -1)
+    return right, gold, predicted
+
+
+CLASS_METRICS.add("accuracy", accuracy)
+CLASS_METRICS.add("macro_f1", macro_f1)
+CLASS_METRICS.add("mcc", mcc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +85,29 @@ class ClassificationScores(NamedScores):
 
     Attributes:
         examples: Examples with a label; the others are not scored.
-        accuracy: Share of them predicted right.
         loss: Mean cross-entropy, without auxiliary losses.
-        macro_f1: Mean of the classes' F1.
-        mcc: Matthews' correlation coefficient.
+        metrics: Each of `CLASS_METRICS`, by name.
         per_class: Scores by class name.
         confusion: Counts, rows gold and columns predicted, in the order of ``per_class``.
         metric: Name of the headline.
     """
 
     examples: int
-    accuracy: float
     loss: float
-    macro_f1: float
-    mcc: float
+    metrics: dict[str, float]
     per_class: dict[str, ClassScores]
     confusion: list[list[int]]
     metric: str = "accuracy"
+
+    @property
+    def headline(self) -> float:
+        """The metric that models are selected on."""
+        return self.metrics[self.metric]
+
+    def to_json(self) -> dict[str, Any]:
+        """Every number by name; metrics stand beside the others."""
+        content = NamedScores.to_json(self)
+        return {**content.pop("metrics"), **content}
 
 
 def classification_scores(
@@ -56,38 +120,22 @@ def classification_scores(
     """Score predicted class ids against gold ones; negative gold ids are left out.
 
     >>> scores = classification_scores(np.array([0, 1, 1]), np.array([0, 1, 0]), 0.5, ["no", "yes"])
-    >>> round(scores.accuracy, 2), scores.confusion
+    >>> round(scores.headline, 2), scores.confusion
     (0.67, [[1, 0], [1, 1]])
     """
     labelled = gold >= 0
     gold, predicted = gold[labelled], predicted[labelled]
     confusion = np.zeros((len(names), len(names)), np.int64)
     np.add.at(confusion, (gold, predicted), 1)
-    per_class = {name: _class_scores(confusion, index) for index, name in enumerate(names)}
+    sums = class_counts(gold, predicted, len(names)).sum(0)
     return ClassificationScores(
         examples=len(gold),
-        accuracy=share(int(np.trace(confusion)), len(gold)),
         loss=loss,
-        macro_f1=float(np.mean([scores.f1 for scores in per_class.values()])),
-        mcc=matthews(confusion),
-        per_class=per_class,
+        metrics={name: float(of(sums)) for name, of in CLASS_METRICS.items()},
+        per_class={name: _class_scores(confusion, index) for index, name in enumerate(names)},
         confusion=confusion.tolist(),
         metric=metric,
     )
-
-
-def matthews(confusion: NDArray[np.int64]) -> float:
-    """Matthews' correlation coefficient for any number of classes; 0 where undefined.
-
-    Gorodkin 2004, "Comparing two K-category assignments by a K-category correlation coefficient".
-
-    >>> round(matthews(np.array([[3, 1], [1, 3]])), 3)
-    0.5
-    """
-    gold, predicted = confusion.sum(1).astype(float), confusion.sum(0).astype(float)
-    total, right = float(confusion.sum()), float(np.trace(confusion))
-    spread = (total**2 - predicted @ predicted) * (total**2 - gold @ gold)
-    return share(right * total - float(gold @ predicted), float(np.sqrt(spread)))
 
 
 def _class_scores(confusion: NDArray[np.int64], index: int) -> ClassScores:

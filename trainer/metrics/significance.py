@@ -82,38 +82,6 @@ def ratio(sums: Floats) -> Floats:
     return np.divide(sums[..., 0], whole, out=np.zeros_like(whole), where=whole != 0)
 
 
-def macro_f1(sums: Floats) -> Floats:
-    """Mean F1 of classes, from sums of `class_counts`; 0 where undefined."""
-    right, gold, predicted = _by_class(sums)
-    mean: Floats = ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
-    return mean
-
-
-def mcc(sums: Floats) -> Floats:
-    """Matthews' correlation coefficient (Gorodkin 2004), from sums of `class_counts`."""
-    right, gold, predicted = _by_class(sums)
-    total = gold.sum(-1)
-    spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (gold**2).sum(-1))
-    above = right.sum(-1) * total - (gold * predicted).sum(-1)
-    return ratio(np.stack([above, np.sqrt(spread)], -1))
-
-
-def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> Floats:
-    """Counts that each example adds: of each class whether it was right, was gold, was predicted.
-
-    Args:
-        gold: Class ids. *Shape:* (N, ...).
-        predicted: Likewise.
-        classes: How many there are.
-
-    Returns:
-        *Shape:* (N, ..., 3 * classes).
-    """
-    every = np.eye(classes)
-    ours, theirs = every[gold], every[predicted]
-    return np.concatenate([ours * theirs, ours, theirs], -1)
-
-
 def difference(
     one: Floats,
     other: Floats,
@@ -221,11 +189,6 @@ def _bootstrap(
     interval = found.confidence_interval
     p = min(1.0, 2 * least / (1 + len(differences)))
     return float(interval.low), float(interval.high), p
-
-
-def _by_class(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    right, gold, predicted = np.split(sums, 3, -1)
-    return right, gold, predicted
 
 
 def _scipy_stats() -> Any:

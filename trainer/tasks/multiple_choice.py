@@ -71,7 +71,7 @@ class MultipleChoice(Task):
         """The majority class: the choice that is right most often in training."""
 
         def accuracy(gold: ClassIds, predicted: ClassIds) -> float:
-            return classification_scores(gold, predicted, 0.0, self._label.names).accuracy
+            return classification_scores(gold, predicted, 0.0, self._label.names).headline
 
         return majority_baseline(train, self._label, accuracy)
 

@@ -22,8 +22,10 @@ from syntax.options import (
     Share,
     check_range,
 )
+from syntax.registry import unknown_name
 from syntax.variant import Variant
 from trainer.metrics.answers import Rules
+from trainer.metrics.classification import CLASS_METRICS
 from trainer.options.parser import (
     BIAFFINE,
     ParserOptions,
@@ -62,8 +64,9 @@ class SequenceClassificationOptions(TaskOptions):
 
     Attributes:
         label: The label column, of kind ``class``.
-        metric: What models are selected on: accuracy, mean F1 of the classes, or Matthews'
-            correlation coefficient, as CoLA has it.
+        metric: What models are selected on, of `trainer.metrics.classification.CLASS_METRICS`:
+            accuracy, mean F1 of the classes (``macro_f1``), or Matthews' correlation coefficient
+            (``mcc``), as CoLA has it.
         pooler: Whether the state of [CLS] goes through the encoder's own pretrained pooler, as in
             BERT's classifier, instead of a new layer.
         state: Whether the state of the ``first`` position is classified, [CLS], or that of the
@@ -76,11 +79,16 @@ class SequenceClassificationOptions(TaskOptions):
 
     name: str = "sequence_classification.v1"
     label: str = "label"
-    metric: Literal["accuracy", "macro_f1", "mcc"] = "accuracy"
+    metric: str = "accuracy"
     pooler: bool = False
     state: Literal["first", "last"] = "first"
     item: str | None = None
     items: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        TaskOptions.__post_init__(self)
+        if self.metric not in CLASS_METRICS:
+            raise unknown_name("task.metric", self.metric, CLASS_METRICS)
 
     def columns(self) -> tuple[str, ...]:
         """The label, and the item if there is one."""

@@ -18,6 +18,7 @@ from clients.benchmarks import BENCHMARKS
 from service.parsers import BACKENDS
 from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
+from trainer.metrics.classification import CLASS_METRICS
 from trainer.objectives import OBJECTIVES
 from trainer.probing.words import WORD_PROBES
 from trainer.recipes import RECIPES
@@ -35,9 +36,10 @@ REGISTRIES = (
     TASKS,
     RECIPES,
     WORD_PROBES,
+    CLASS_METRICS,
 )
 QUICK = ("benchmark", "matrix", "parser", "subword-policy")
-SLOW = ("objective", "probe", "system", "task")
+SLOW = ("metric", "objective", "probe", "system", "task")
 
 
 class Block(NamedTuple):

@@ -129,8 +129,8 @@ def test_class_scores_equal_scikit_learns(pairs) -> None:
     gold, predicted = (np.array(side) for side in zip(*pairs, strict=True))
     scores = classification_scores(gold, predicted, 0.0, LABEL.names)
     expected = f1_score(gold, predicted, labels=[0, 1, 2], average="macro", zero_division=0)
-    assert scores.macro_f1 == pytest.approx(expected)
-    assert scores.mcc == pytest.approx(matthews_corrcoef(gold, predicted), abs=1e-9)
+    assert scores.metrics["macro_f1"] == pytest.approx(expected)
+    assert scores.metrics["mcc"] == pytest.approx(matthews_corrcoef(gold, predicted), abs=1e-9)
 
 
 def test_predictions_survive_the_disk(tmp_path) -> None:

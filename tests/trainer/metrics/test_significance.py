@@ -13,11 +13,9 @@ from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from syntax.errors import SpecError
+from trainer.metrics.classification import CLASS_METRICS, accuracy, class_counts, macro_f1, mcc
 from trainer.metrics.significance import (
-    class_counts,
     difference,
-    macro_f1,
-    mcc,
     mcnemar,
     ratio,
 )
@@ -102,7 +100,7 @@ def test_several_sums_at_once_equal_one_at_a_time() -> None:
     rng = np.random.default_rng(0)
     counts = class_counts(rng.integers(0, 3, (50, 2)), rng.integers(0, 3, (50, 2)), 3)
     sums = np.stack([counts[:25].sum(0), counts[25:].sum(0)])
-    for metric in (macro_f1, mcc):
+    for metric in CLASS_METRICS.values():
         assert metric(sums)[1, 0] == pytest.approx(float(metric(sums[1, 0])))
 
 
@@ -136,6 +134,7 @@ def test_class_metrics_equal_scikit_learns(pairs) -> None:
     gold, predicted = (np.array(side) for side in zip(*pairs, strict=True))
     sums = class_counts(gold, predicted, 3).sum(0)
     expected = f1_score(gold, predicted, labels=[0, 1, 2], average="macro", zero_division=0)
+    assert float(accuracy(sums)) == pytest.approx((gold == predicted).mean())
     assert float(macro_f1(sums)) == pytest.approx(expected)
     assert float(mcc(sums)) == pytest.approx(matthews_corrcoef(gold, predicted), abs=1e-9)
 

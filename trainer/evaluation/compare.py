@@ -35,7 +35,6 @@ from trainer.seeds import runs_of
 EVERY: Final = "all"
 """In place of a language: the mean over all of them."""
 
-
 ById = Mapping[str, Prediction]
 
 
@@ -354,7 +353,7 @@ def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) ->
     known = dict.fromkeys([*runs[0][0].shares, *(CLASS_METRICS if of_classes else ())])
     if metric not in known:
         raise unknown_name("metric of these predictions", metric, known)
-    if of_classes and metric in CLASS_METRICS:
+    if metric not in runs[0][0].shares:
         gold = np.array([[ids[one.gold] for one in run] for run in runs]).T
         predicted = np.array([[ids[one.predicted] for one in run] for run in runs]).T
         return class_counts(gold, predicted, len(classes))

@@ -22,10 +22,8 @@ from syntax.options import (
     Share,
     check_range,
 )
-from syntax.registry import unknown_name
 from syntax.variant import Variant
 from trainer.metrics.answers import Rules
-from trainer.metrics.classification import CLASS_METRICS
 from trainer.options.parser import (
     BIAFFINE,
     ParserOptions,
@@ -84,11 +82,6 @@ class SequenceClassificationOptions(TaskOptions):
     state: Literal["first", "last"] = "first"
     item: str | None = None
     items: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        TaskOptions.__post_init__(self)
-        if self.metric not in CLASS_METRICS:
-            raise unknown_name("task.metric", self.metric, CLASS_METRICS)
 
     def columns(self) -> tuple[str, ...]:
         """The label, and the item if there is one."""

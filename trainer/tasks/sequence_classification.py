@@ -15,7 +15,11 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.classification import ClassificationScores, classification_scores
+from trainer.metrics.classification import (
+    CLASS_METRICS,
+    ClassificationScores,
+    classification_scores,
+)
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.tasks.base import Arrays, Baseline, Head, Task
 from trainer.tasks.classes import (
@@ -41,7 +45,7 @@ class SequenceClassification(Task):
     def __init__(
         self, options: SequenceClassificationOptions, labels: Mapping[str, LabelSpec]
     ) -> None:
-        self.metric: str = options.metric
+        self.metric = CLASS_METRICS.resolve(options.metric)
         self._label = labels[options.label]
         check_classes(self._label, "sequence classification")
         for name in options.given():

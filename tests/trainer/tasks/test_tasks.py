@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.errors import SpecError
+from syntax.errors import SpecError, UnknownNameError
 from syntax.examples import LabelSpec
 from trainer.metrics.classification import classification_scores
 from trainer.models.outputs import SyntaxOutput
@@ -79,6 +79,11 @@ def test_matthews_of_two_classes_equals_the_textbook(pairs) -> None:
     expected = (tp * tn - fp * fn) / spread**0.5 if spread else 0.0
     scores = classification_scores(gold, predicted, 0.0, ("no", "yes"))
     assert scores.metrics["mcc"] == pytest.approx(expected)
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="class metric 'f2'.*accuracy, macro_f1, mcc"):
+        SequenceClassification(SequenceClassificationOptions(metric="f2"), {"label": LABEL})
 
 
 def test_a_label_of_another_kind_is_refused() -> None:

@@ -82,7 +82,7 @@ def test_matthews_of_two_classes_equals_the_textbook(pairs) -> None:
 
 
 def test_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="class metric 'f2'.*accuracy, macro_f1, mcc"):
+    with pytest.raises(UnknownNameError, match=r"class metric 'f2'.*accuracy, macro_f1, mcc"):
         SequenceClassification(SequenceClassificationOptions(metric="f2"), {"label": LABEL})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 
@@ -15,7 +14,7 @@ def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
         content: What it holds.
         mode: Its permissions, less the process's mask.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
             out.write(content)

@@ -293,8 +293,7 @@ def _parts(joined: Part) -> Iterable[Part]:
 
 def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
     shares = _shares(part, metric, system.classes)
-    # An example adds two numbers to a share, and three of each class to a metric of classes.
-    score = ratio if shares.shape[-1] == 2 else _metric(metric)
+    score = _metric(metric, shares.shape[-1])
     rows, seeds = len(shares), system.seeds
     # A score is a mean over seeds and languages alike.
     one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
@@ -312,9 +311,11 @@ def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -
     )
 
 
-def _metric(name: str) -> Metric:
-    """From sums of counts to a score that is not a ratio of two."""
-    return bleu if name == "bleu" else CLASS_METRICS[name]
+def _metric(name: str, numbers: int) -> Metric:
+    """From sums to a score: of a share an example adds two numbers, of classes three of each."""
+    if name == "bleu":
+        return bleu
+    return ratio if numbers == 2 else CLASS_METRICS[name]
 
 
 def _sign_tests(

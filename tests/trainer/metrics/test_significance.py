@@ -14,11 +14,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 from syntax.errors import SpecError
 from trainer.metrics.classification import CLASS_METRICS, accuracy, class_counts, macro_f1, mcc
-from trainer.metrics.significance import (
-    difference,
-    mcnemar,
-    ratio,
-)
+from trainer.metrics.significance import difference, mcnemar, ratio
 
 SHARE = st.integers(0, 4).flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole)))
 PAIRS = st.lists(st.tuples(SHARE, SHARE), min_size=2, max_size=7)

@@ -35,7 +35,8 @@ THIRD_PARTY = {
     "service": {
         *("numpy", "pyarrow", "fastapi", "starlette", "pydantic", "pydantic_core"),
         *("pydantic_settings", "uvicorn"),
-        *("tokenizers", "transformers", "ufal", "stanza", "spacy", "sqlalchemy", "structlog"),
+        *("tokenizers", "transformers", "ufal", "onnxruntime", "stanza", "spacy"),
+        *("sqlalchemy", "structlog"),
         "prometheus_client",
         "huggingface_hub",
         *("torch", "psutil", "distributed", "limits", "starlette_compress", "zstandard", "httpx"),
@@ -43,7 +44,7 @@ THIRD_PARTY = {
     },
     "trainer": {
         *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
-        *("scipy", "matplotlib", "sacrebleu", "wandb"),
+        *("scipy", "matplotlib", "sacrebleu", "wandb", "onnx", "tokenizers"),
     },
 }
 # From the lowest layer to the highest. A module belongs to the entry that names it or a folder
@@ -61,7 +62,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"matrices"},
         {"subwords"},
         {"batches"},
-        {"alignment", "contrast", "tokenizers"},
+        {"alignment", "contrast", "parsing", "tokenizers"},
         {""},
         {"commands"},
     ),
@@ -115,7 +116,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         | {"stored"},
         {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"}
         | {"systems.*.translation_recipes"},
-        {"evaluation", "loop", "probing", "report", "streams"},
+        {"evaluation", "loop", "parsing", "probing", "report", "streams"},
         {"api"},
         {"reproduction"},
         {"commands"},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from service.training.command import train_udpipe
+from service.training.own_command import train_own
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ def register_models(app: typer.Typer) -> None:
     models.command("verify")(verify_command)
     models.command("remove")(remove_command)
     training = typer.Typer(help="Train a model from a treebank.", no_args_is_help=True)
+    training.command("own")(train_own)
     training.command("udpipe")(train_udpipe)
-    # A single sub-command would otherwise be merged into its parent.
-    training.callback()(_backends)
     models.add_typer(training, name="train")
     app.add_typer(models, name="models")
 
@@ -244,10 +244,6 @@ def remove_command(
     for name in listed(names):
         for path in remove(folder, name):
             typer.echo(f"removed {path}")
-
-
-def _backends() -> None:
-    """Train a model from a treebank."""
 
 
 def _folder(settings: Settings) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from syntax.errors import ModelLoadError
 
@@ -24,6 +25,7 @@ def choose_device(wanted: str) -> str:
 
 def out_of_memory(error: Exception) -> bool:
     """Whether memory ran out, the machine's or the GPU's: no fault of the text's."""
-    import torch
-
-    return isinstance(error, MemoryError | torch.OutOfMemoryError)
+    torch = sys.modules.get("torch")
+    return isinstance(error, MemoryError) or (
+        torch is not None and isinstance(error, torch.OutOfMemoryError)
+    )

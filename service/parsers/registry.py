@@ -16,6 +16,7 @@ from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code, language_of
+from service.parsers.onnx.backend import ONNX
 from service.parsers.own.backend import OWN
 from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
@@ -32,6 +33,7 @@ BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
 BACKENDS.add("parsebank.v1", OWN)
+BACKENDS.add("parsebank.v2", ONNX)
 BACKENDS.add("spacy.v1", SPACY)
 
 

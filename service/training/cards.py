@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from service.parsers.base import ModelFile
 from service.parsers.discovery import places
 from service.parsers.records import ModelRecord, RecordedFile, changed_records
+from service.parsers.registry import checksum
 from service.parsers.udpipe.backend import udpipe_version
 from service.settings import Settings
 from service.training.evaluation import Scores
 from service.training.recipe import Recipe
-from service.training.treebank import UNKNOWN, Treebank
 from syntax.fingerprint import file_sha256
+from syntax.trees.conllu.treebank import UNKNOWN, Treebank
 
 _INPUTS = {"raw": "raw text", "gold_tokens": "gold tokens"}
 
@@ -98,32 +100,41 @@ def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:
     return machine, human
 
 
-def note_trained(settings: Settings, model: Path, card: dict[str, Any]) -> bool:
-    """Record a trained model if it lies in the models folder; says whether it does."""
+def note_trained(settings: Settings, model: ModelFile, card: Mapping[str, Any]) -> bool:
+    """Record a trained model if its files lie in the models folder; says whether they do."""
     folder = settings.models_dir
-    if folder is None or model.resolve().parent not in {
-        place.resolve() for place in places(folder)
-    }:
+    if folder is None or not all(_is_searched(file, folder) for file in model.files):
         return False
-    path = model.resolve().relative_to(folder.resolve()).as_posix()
-    file = RecordedFile(path, file_sha256(model), size=model.stat().st_size)
     record = ModelRecord(
-        name=f"udpipe/{model.stem}",
-        backend="udpipe.v1",
-        files=(file,),
+        name=model.name,
+        backend=model.backend,
+        files=tuple(
+            RecordedFile(
+                file.resolve().relative_to(folder.resolve()).as_posix(),
+                file_sha256(file),
+                size=file.stat().st_size,
+            )
+            for file in model.files
+        ),
         language=card.get("language"),
         treebank=card.get("treebank"),
         version=card.get("treebank_version"),
         licence=card.get("licence"),
         attribution=card.get("attribution"),
         source=card.get("command"),
-        sha256=file.sha256,
-        size=file.size,
+        sha256=checksum(model),
+        size=model.size,
         date=datetime.now(UTC).date().isoformat(),
     )
     with changed_records(folder) as records:
         records[record.name] = record
     return True
+
+
+def _is_searched(file: Path, folder: Path) -> bool:
+    """Whether a file is in a folder of models, or in that of one model in it."""
+    searched = {place.resolve() for place in places(folder)}
+    return not searched.isdisjoint(file.resolve().parents[:2])
 
 
 def _markdown(card: ModelCard) -> Iterator[str]:

@@ -45,7 +45,7 @@ def train_udpipe(
     # Importing the backend costs more than the command line may take to start.
     from service.training.recipe import RECIPES
     from service.training.train import train
-    from service.training.treebank import open_treebank
+    from syntax.trees.conllu.treebank import open_treebank
 
     bank = open_treebank(
         treebank, version=treebank_version, licence=licence, attribution=attribution
@@ -117,11 +117,12 @@ def _listener(bars: Bars) -> Listener:
 def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
     from service.parsers import find_parser
+    from service.parsers.udpipe.backend import model_in
     from service.settings import read_settings
     from service.training.cards import note_trained
 
     settings = read_settings()
-    if note_trained(settings, trained.model, card):
+    if note_trained(settings, model_in(trained.model), card):
         typer.echo(f"recorded in {settings.models_dir}")
         lang = card["language"]
         answers = find_parser(settings, lang=lang)

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +23,11 @@ from typing import Any, Literal
 import ufal.udpipe
 
 from service.processes import python_command, python_environment
+from syntax import Sentence
 from syntax.errors import ModelLoadError, WorkError
 from syntax.files import write_whole
 from syntax.strict_json import parse_json
+from syntax.trees.conllu import format_conllu, parse_conllu
 
 Kind = Literal["tokenizer", "tagger", "parser"]
 KINDS: tuple[Kind, ...] = ("tokenizer", "tagger", "parser")
@@ -114,6 +116,17 @@ def load_model(path: Path) -> Any:
     if model is None:
         raise ModelLoadError(f"{path} is missing or is no UDPipe 1 model", path=str(path))
     return model
+
+
+def tag_sentences(model: Any, sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Replace the tags of sentences by a UDPipe model's; heads and relations stay."""
+    default = ufal.udpipe.Pipeline.DEFAULT
+    error = ufal.udpipe.ProcessingError()
+    pipeline = ufal.udpipe.Pipeline(model, "conllu", default, ufal.udpipe.Pipeline.NONE, "conllu")
+    output = pipeline.process(format_conllu(sentences), error)
+    if error.occurred():
+        raise TrainingError(f"UDPipe cannot analyse the treebank: {error.message}")
+    return list(parse_conllu(output))
 
 
 def read_sentences(path: Path) -> Any:

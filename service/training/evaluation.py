@@ -1,47 +1,53 @@
-"""Score a UDPipe model on a treebank split, from raw text and from gold tokens."""
+"""Score a parser on a treebank split, from raw text and from gold words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Final
 
-import ufal.udpipe
-
-from service.training.component import TrainingError
-from syntax import Sentence
-from syntax.trees.conllu import format_conllu, parse_conllu, raw_text
+from service.parsers.base import Limits, ParseInput, Parser
+from syntax import Parse, Sentence
+from syntax.errors import ParsebankError
+from syntax.trees.conllu import raw_text
 from syntax.trees.scoring import evaluate
 
 Scores = dict[str, dict[str, dict[str, float]]]
 """F1 in percent by split, input (``raw``, ``gold_tokens``) and metric."""
 
-_DEFAULT = ufal.udpipe.Pipeline.DEFAULT
-_NONE = ufal.udpipe.Pipeline.NONE
+_LIMITS: Final = Limits(max_words_per_sentence=1_000_000)
 
 
-def evaluate_model(model: Any, gold: Sequence[Sentence]) -> dict[str, dict[str, float]]:
+def evaluate_parser(parser: Parser, gold: Sequence[Sentence]) -> dict[str, dict[str, float]]:
     """F1 of every CoNLL 2018 metric, in percent, by input.
 
-    ``raw`` gives the model the running text; ``gold_tokens`` the gold sentences and words, so
-    that segmentation is perfect and the tagger and the parser are measured alone.
+    ``raw`` gives the parser the running text; ``gold_tokens`` the gold sentences and words, so
+    that segmentation is perfect, and tags and trees are measured alone.
     """
-    raw = _process(model, "tokenize", _DEFAULT, raw_text(gold))
-    gold_tokens = _process(model, "conllu", _DEFAULT, format_conllu(gold))
-    return {"raw": _figures(gold, raw), "gold_tokens": _figures(gold, gold_tokens)}
+    whole = ParseInput("raw", text=raw_text(gold), long_sentences="split")
+    words = [
+        ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
+        for sentence in gold
+    ]
+    pairs = zip(gold, parser.parse_many(words, _LIMITS), strict=True)
+    return {
+        "raw": _figures(gold, parser.parse(whole, _LIMITS).sentences()),
+        "gold_tokens": _figures(gold, [_annotated(*pair) for pair in pairs]),
+    }
 
 
-def tag_sentences(model: Any, sentences: Iterable[Sentence]) -> list[Sentence]:
-    """Replace the tags of sentences by the model's; heads and relations stay."""
-    return _process(model, "conllu", _NONE, format_conllu(sentences))
-
-
-def _process(model: Any, reader: str, parser: str, text: str) -> list[Sentence]:
-    error = ufal.udpipe.ProcessingError()
-    pipeline = ufal.udpipe.Pipeline(model, reader, _DEFAULT, parser, "conllu")
-    output = pipeline.process(text, error)
-    if error.occurred():
-        raise TrainingError(f"UDPipe cannot analyse the treebank: {error.message}")
-    return list(parse_conllu(output))
+def _annotated(gold: Sentence, found: Parse | ParsebankError) -> Sentence:
+    """The gold sentence with the tags and the tree that were found for its words."""
+    if isinstance(found, ParsebankError):
+        raise found
+    columns = zip(
+        *(found.lemma, found.upos, found.xpos, found.feats, found.head, found.deprel), strict=True
+    )
+    words = (
+        replace(word, lemma=lemma, upos=upos, xpos=xpos, feats=feats, head=head, deprel=deprel)
+        for word, (lemma, upos, xpos, feats, head, deprel) in zip(gold.words, columns, strict=True)
+    )
+    return replace(gold, words=tuple(words), empty_nodes=())
 
 
 def _figures(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, float]:

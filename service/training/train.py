@@ -15,7 +15,10 @@ from pathlib import Path
 
 import ufal.udpipe
 
+from service.parsers.registry import load_parser
+from service.parsers.udpipe.backend import model_in
 from service.training.cards import ModelCard, write_card
+from service.training.columns import filled_columns, fold_of, strip_columns
 from service.training.component import (
     KINDS,
     METHOD,
@@ -24,13 +27,14 @@ from service.training.component import (
     combine_components,
     load_model,
     run_component,
+    tag_sentences,
 )
-from service.training.evaluation import Scores, evaluate_model, tag_sentences
+from service.training.evaluation import Scores, evaluate_parser
 from service.training.recipe import DEFAULT, Options, Recipe, format_options
-from service.training.treebank import Treebank, filled_columns, fold_of, strip_columns
 from syntax import Sentence, fingerprint
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import write_conllu
+from syntax.trees.conllu.treebank import Treebank
 
 EVALUATED_SPLITS = ("dev", "test")
 
@@ -230,11 +234,11 @@ def _rounds(options: Options) -> int:
 
 
 def _evaluate(model: Path, splits: dict[str, list[Sentence]], progress: Listener) -> Scores:
-    loaded = load_model(model)
+    parser = load_parser(model_in(model))
     scores: Scores = {}
     for done, (split, gold) in enumerate(splits.items()):
         progress(Progress("evaluation", done, len(splits), split))
-        scores[split] = evaluate_model(loaded, gold)
+        scores[split] = evaluate_parser(parser, gold)
     progress(Progress("evaluation", len(splits), len(splits), "finished"))
     return scores
 

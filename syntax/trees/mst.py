@@ -52,6 +52,27 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
     return _best_heads(square)[1:]
 
 
+def greedy_heads(scores: NDArray[Any]) -> NDArray[np.int64] | None:
+    """The best head of each word, if they are a tree with one root; else ``None``.
+
+    Such heads are those of `spanning_tree`, in a tenth of the time, and most sentences have them.
+
+    >>> greedy_heads(np.array([[5.0, 0, 8], [9, 4, 0]])).tolist()
+    [2, 0]
+    """
+    size = len(scores)
+    own = np.arange(size)
+    scores = scores.copy()
+    scores[own, own + 1] = -np.inf
+    heads = scores.argmax(1)
+    if np.count_nonzero(heads == 0) != 1:
+        return None
+    above = np.concatenate([[0], heads])
+    for _ in range(size.bit_length()):
+        above = above[above]
+    return None if above.any() else heads
+
+
 def sentence_heads(
     scores: ArrayLike, sentences: ArrayLike, single_root: bool = True
 ) -> NDArray[np.int32]:

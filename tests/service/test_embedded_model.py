@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 import service
 from service.parsers import find_parser, load_parser
 from service.parsers.base import Limits, ParseInput
+from service.parsers.udpipe.backend import model_in
 from service.resources.tokenizers.train_wordpiece import (
     SPECIAL_TOKENS,
     save_tokenizer,
@@ -19,8 +20,7 @@ from service.resources.tokenizers.train_wordpiece import (
     train_tokenizer,
 )
 from service.settings import Settings
-from service.training.component import load_model
-from service.training.evaluation import evaluate_model
+from service.training.evaluation import evaluate_parser
 from service.training.recipe import DEFAULT, FULL
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import read_conllu
@@ -97,7 +97,7 @@ def test_the_model_scores_what_its_card_says(
     model: Path, card: dict[str, Any], data_dir: Path
 ) -> None:
     path = data_dir / "treebanks" / "UD_English-EWT" / "en_ewt-ud-test.conllu"
-    scores = evaluate_model(load_model(model), list(read_conllu(path)))
+    scores = evaluate_parser(load_parser(model_in(model)), list(read_conllu(path)))
     for kind, figures in scores.items():
         assert figures == pytest.approx(card["scores"]["test"][kind], abs=0.05)
 

@@ -24,6 +24,7 @@ from service.parsers.records import (
     read_records,
     write_records,
 )
+from service.parsers.udpipe.backend import model_in
 from service.settings import Settings
 from service.training.cards import note_trained
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
@@ -234,8 +235,8 @@ def test_a_model_trained_into_the_folder_is_recorded(bundled: Path, tmp_path: Pa
     for folder in (models_dir / "own", tmp_path / "elsewhere"):
         folder.mkdir(parents=True)
         shutil.copy(bundled, folder / "own.udpipe")
-    assert not note_trained(settings, tmp_path / "elsewhere" / "own.udpipe", card)
-    assert note_trained(settings, models_dir / "own" / "own.udpipe", card)
+    assert not note_trained(settings, model_in(tmp_path / "elsewhere" / "own.udpipe"), card)
+    assert note_trained(settings, model_in(models_dir / "own" / "own.udpipe"), card)
     (record,) = read_records(models_dir).values()
     assert (record.name, record.version) == ("udpipe/own", "r1")
     assert find_parser(settings, "own").sha256 == record.sha256

@@ -13,8 +13,11 @@ from typer.testing import CliRunner
 
 from service.parsers import find_parser, identify
 from service.parsers.records import read_records
+from service.parsers.registry import load_parser
+from service.parsers.udpipe.backend import model_in
 from service.settings import Settings
 from service.training.cards import note_trained
+from service.training.columns import filled_columns, fold_of, strip_columns
 from service.training.command import train_udpipe
 from service.training.component import (
     KINDS,
@@ -24,19 +27,14 @@ from service.training.component import (
     load_model,
     run_component,
 )
-from service.training.evaluation import evaluate_model
+from service.training.evaluation import evaluate_parser
 from service.training.recipe import DEFAULT, FULL, RECIPES, TINY, Recipe, format_options
 from service.training.train import Listener, Progress, TrainedModel, train
-from service.training.treebank import (
-    filled_columns,
-    fold_of,
-    open_treebank,
-    strip_columns,
-)
 from syntax import Word
 from syntax.errors import ConlluError, ModelLoadError, SpecError, UnknownNameError
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import raw_text, read_conllu, write_conllu
+from syntax.trees.conllu.treebank import open_treebank
 from syntax.trees.scoring import METRICS
 
 pytestmark = pytest.mark.slow
@@ -101,7 +99,7 @@ def broken_treebank(tmp_path: Path) -> Path:
 def test_the_model_loads_and_analyses_text(finished: tuple[TrainedModel, list[Progress]]) -> None:
     trained, _ = finished
     gold = list(read_conllu(TREEBANK / "tiny-ud-test.conllu"))
-    scores = evaluate_model(load_model(trained.model), gold)
+    scores = evaluate_parser(load_parser(model_in(trained.model)), gold)
     assert scores == trained.scores["test"]
     assert scores["gold_tokens"]["Words"] == 100.0
     assert scores["gold_tokens"]["UPOS"] > 40.0
@@ -184,7 +182,7 @@ def test_an_earlier_model_of_the_name_serves_until_training_ends(
 ) -> None:
     shutil.copytree(finished[0].model.parent, tmp_path, dirs_exist_ok=True)
     settings = Settings(models_dir=tmp_path)
-    note_trained(settings, tmp_path / "tiny.udpipe", {"language": "en"})
+    note_trained(settings, model_in(tmp_path / "tiny.udpipe"), {"language": "en"})
     before = identify(find_parser(settings, lang="en")).fingerprint
     served: list[tuple[str, str]] = []
 
@@ -197,7 +195,7 @@ def test_an_earlier_model_of_the_name_serves_until_training_ends(
     assert {component for component, _ in served} == COMPONENTS | {"evaluation"}
     assert {fingerprint for _, fingerprint in served} == {before}
     assert file_sha256(trained.model) != file_sha256(finished[0].model)
-    note_trained(settings, trained.model, {"language": "en"})
+    note_trained(settings, model_in(trained.model), {"language": "en"})
     assert identify(find_parser(settings, lang="en")).fingerprint != before
 
 

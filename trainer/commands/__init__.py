@@ -14,6 +14,7 @@ from trainer.commands.probe import probe
 from trainer.commands.reproduce import reproduce
 from trainer.commands.tables import tables
 from trainer.commands.train import train
+from trainer.commands.train_parser import train_parser
 from trainer.commands.verify import verify
 
 
@@ -31,3 +32,4 @@ def register(app: typer.Typer) -> None:
     app.command()(export)
     app.command("export-parser")(export_parser)
     app.command("language-test")(language_test)
+    app.command("train-parser", hidden=True)(train_parser)

@@ -146,22 +146,25 @@ class UdpipeParser:
 
 
 def find_udpipe(folder: Path) -> Iterator[ModelFile]:
-    """The models in a folder: every ``*.udpipe``, each with an optional card ``<name>.json``."""
-    for path in sorted(folder.glob("*.udpipe")):
-        card: dict[str, Any] = {}
-        problem = None
-        try:
-            card = model_card(path.with_suffix(".json"))
-        except ModelLoadError as error:
-            problem = error.message
-        lang = card.get("language") or language_of(path.stem)
-        langs = (lang,) if lang else ()
-        name = f"udpipe/{path.stem}"
-        sha256 = card.get("sha256")
-        if problem is None and sha256 is None and not _begins_as_a_model(path):
-            # A recorded checksum finds more; without one the first text would.
-            problem = f"{path} is not a UDPipe 1 model; fetch it again"
-        yield ModelFile("udpipe.v1", name, path, langs, sha256, card, problem=problem)
+    """The models in a folder: every ``*.udpipe``."""
+    return map(model_in, sorted(folder.glob("*.udpipe")))
+
+
+def model_in(path: Path) -> ModelFile:
+    """The model in a file, which may have a card ``<name>.json`` beside it."""
+    card: dict[str, Any] = {}
+    problem = None
+    try:
+        card = model_card(path.with_suffix(".json"))
+    except ModelLoadError as error:
+        problem = error.message
+    lang = card.get("language") or language_of(path.stem)
+    sha256 = card.get("sha256")
+    if problem is None and sha256 is None and not _begins_as_a_model(path):
+        # A recorded checksum finds more; without one the first text would.
+        problem = f"{path} is not a UDPipe 1 model; fetch it again"
+    langs = (lang,) if lang else ()
+    return ModelFile("udpipe.v1", f"udpipe/{path.stem}", path, langs, sha256, card, problem=problem)
 
 
 def _begins_as_a_model(path: Path) -> bool:

@@ -1,17 +1,15 @@
-"""A UD treebank on disk: its three splits, prepared for training, and what its README says."""
+"""A UD treebank on disk: its three splits, and what its README says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from service.training.recipe import Recipe
-from syntax import Sentence, Word
 from syntax.errors import SpecError
-from syntax.trees.conllu import read_conllu
+from syntax.trees.conllu.reader import read_conllu
 from syntax.trees.conllu.readme import readme_metadata
+from syntax.trees.sentence import Sentence
 
 SPLITS = ("train", "dev", "test")
 UNKNOWN = "unknown"
@@ -87,38 +85,3 @@ def open_treebank(
     for split in SPLITS:
         treebank.path(split)
     return treebank
-
-
-def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) -> list[Sentence]:
-    """Empty LEMMA, XPOS and FEATS unless they are in *columns*, and the enhanced graph."""
-    return [
-        replace(
-            sentence,
-            words=tuple(_stripped(word, columns) for word in sentence.words),
-            empty_nodes=(),
-        )
-        for sentence in sentences
-    ]
-
-
-def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns ``lemma``, ``xpos`` and ``feats`` that any word has a value in."""
-    words = [word for sentence in sentences for word in sentence.words]
-    return tuple(
-        column for column in columns if any(getattr(word, column) is not None for word in words)
-    )
-
-
-def fold_of(position: int, recipe: Recipe) -> int:
-    """Which fold a training sentence belongs to: blocks are dealt out in turn."""
-    return position // recipe.block % recipe.folds
-
-
-def _stripped(word: Word, columns: Sequence[str]) -> Word:
-    return replace(
-        word,
-        lemma=word.lemma if "lemma" in columns else None,
-        xpos=word.xpos if "xpos" in columns else None,
-        feats=word.feats if "feats" in columns else None,
-        deps=None,
-    )

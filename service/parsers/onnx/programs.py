@@ -1,0 +1,173 @@
+"""The programs of a parser of running text, run by ONNX Runtime.
+
+What a program gives for a window or a word does not depend on what it is run with, so parses can be
+kept by their content. Matrix products are of integers, with steps that training has fixed. Windows
+are padded to a length that follows from their own, and only windows of one padded length are run
+together.
+
+Letters in shapes: ``B`` windows, ``L`` pieces, ``W`` words, ``H`` ROOT and the words, ``D`` width
+of the encoder, ``A`` and ``R`` widths of states, ``C`` classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.parsers.onnx.folder import PIECES, RELATIONS, WORDS
+from syntax.batches import SpecialTokens
+from syntax.errors import ModelLoadError
+from syntax.parsing.pieces import Pieces
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+_STEP: Final = 8
+"""Windows are padded to a multiple of this many pieces."""
+
+_BATCH_PIECES: Final = 1_024
+"""Pieces of a batch: the states between two layers then stay in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStates:
+    """What the first program says of a window's pieces, special tokens left out.
+
+    Attributes:
+        states: *Shape:* (L, D).
+        boundary: Scores of being within a token, at its end, at a sentence's end. *Shape:* (L, 3).
+        split: Scores of scripts of tokens. *Shape:* (L, C).
+    """
+
+    states: Floats
+    boundary: Floats
+    split: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class WordStates:
+    """What the second program says of words.
+
+    Attributes:
+        tags: Class of each word by column. *Shape:* (W,) each.
+        arc_dependent, arc_head: Their dot product scores an arc. *Shape:* (H, A).
+        relation_dependent, relation_head: Of which relations are scored. *Shape:* (H, R).
+    """
+
+    tags: Mapping[str, Ints]
+    arc_dependent: Floats
+    arc_head: Floats
+    relation_dependent: Floats
+    relation_head: Floats
+
+
+class Programs:
+    """The programs of a parser, loaded.
+
+    Args:
+        folder: Of the parser.
+        columns: The columns of tags that it gives.
+        special: The special tokens around a window.
+    """
+
+    def __init__(self, folder: Path, columns: Sequence[str], special: SpecialTokens) -> None:
+        self._special, self._columns = special, list(columns)
+        self._pieces = _session(folder / PIECES)
+        self._words = _session(folder / WORDS)
+        self._relations = _session(folder / RELATIONS)
+
+    def windows(self, windows: Sequence[Pieces]) -> list[WindowStates]:
+        """States and scores of the pieces of windows, in their order."""
+        found: dict[int, WindowStates] = {}
+        first, outside = len(self._special.prefix), self._special.count(1)
+        for batch in _batches([len(window) + outside for window in windows]):
+            outputs = self._pieces.run(
+                ["states", "boundary", "split"], self._framed([windows[at] for at in batch])
+            )
+            for at, *arrays in zip(batch, *outputs, strict=True):
+                end = first + len(windows[at])
+                found[at] = WindowStates(*(array[first:end] for array in arrays))
+        return [found[at] for at in range(len(windows))]
+
+    def words(self, means: Floats, index: Ints) -> WordStates:
+        """Tags and states of words.
+
+        Args:
+            means: Mean of the states of each word's pieces. *Shape:* (W, D).
+            index: Place of each word in its token. *Shape:* (W,).
+        """
+        states = ("arc_dependent", "arc_head", "relation_dependent", "relation_head")
+        outputs = self._words.run(
+            [*self._columns, *states], {"words": means, "index": index.astype(np.int32)}
+        )
+        tags = dict(zip(self._columns, outputs, strict=False))
+        return WordStates(tags, *outputs[len(self._columns) :])
+
+    def relations(self, dependents: Floats, heads: Floats) -> Floats:
+        """Scores of the relations of words with one head each, (W, R). *Shape:* (W, C)."""
+        outputs = self._relations.run(["scores"], {"dependents": dependents, "heads": heads})
+        scores: Floats = outputs[0]
+        return scores
+
+    def _framed(self, windows: Sequence[Pieces]) -> dict[str, NDArray[Any]]:
+        """The inputs of the first program. *Shape:* (B, L)."""
+        prefix, suffix = self._special.prefix, self._special.suffix
+        size = _padded(max(map(len, windows)) + self._special.count(1))
+        ids = np.full((len(windows), size), self._special.pad_id, np.int32)
+        surface, mask = np.zeros(ids.shape, np.int32), np.zeros(ids.shape, bool)
+        for row, window in enumerate(windows):
+            first, end = len(prefix), len(prefix) + len(window)
+            ids[row, :first], ids[row, end : end + len(suffix)] = prefix, suffix
+            ids[row, first:end], surface[row, first:end] = window.ids, window.surface
+            mask[row, : end + len(suffix)] = True
+        return {"ids": ids, "surface": surface, "mask": mask}
+
+
+def mean_pieces(arrays_LD: Floats, spans: Ints) -> Floats:
+    """The mean of the rows of each span (first, last). *Shape:* (spans, D)."""
+    first, last = spans.T
+    sums = arrays_LD[first]
+    longest = int((last - first).max(initial=0))
+    for further in range(1, longest + 1):
+        has_more = np.flatnonzero(first + further <= last)
+        sums[has_more] += arrays_LD[first[has_more] + further]
+    means: Floats = sums / (last - first + 1).astype(np.float32)[:, None]
+    return means
+
+
+def _padded(size: int) -> int:
+    return -(-size // _STEP) * _STEP
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Positions of windows of one padded length, in batches that are not too large."""
+    groups: dict[int, list[int]] = {}
+    for at, size in enumerate(sizes):
+        groups.setdefault(_padded(size), []).append(at)
+    for length, group in groups.items():
+        most = max(_BATCH_PIECES // length, 1)
+        for first in range(0, len(group), most):
+            yield group[first : first + most]
+
+
+def _session(path: Path) -> Any:
+    """A program on one thread: the workers are the cores, and threads do not survive a fork."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's errors have no class in common
+        raise ModelLoadError(
+            f"ONNX Runtime cannot load {path}: {type(error).__name__}: {str(error)[:300]}; train "
+            "or pull the model again",
+            path=str(path),
+        ) from error

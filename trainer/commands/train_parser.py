@@ -1,0 +1,99 @@
+"""``parsebank train-parser``: the trainer's part of ``parsebank models train own``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from trainer.commands.shared import quiet_transformers
+from trainer.environment import require_training
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from trainer.parsing.training import Report
+
+
+def train_parser(
+    folder: Annotated[Path, typer.Argument(help="Folder for checkpoint and parser.")],
+    treebank: Annotated[
+        list[Path], typer.Option(help="Folder with *-ud-{train,dev}.conllu; may be repeated.")
+    ],
+    encoder: Annotated[str, typer.Option(help="Folder of an encoder and its tokenizer.")],
+    lang: Annotated[str, typer.Option(help="ISO code. Default: of the first treebank.")] = "",
+    corpus: Annotated[
+        list[Path] | None, typer.Option(help="Text whose pieces stay, too; may be repeated.")
+    ] = None,
+    whole_vocabulary: Annotated[
+        bool, typer.Option("--whole-vocabulary", help="Keep all pieces of the encoder.")
+    ] = False,
+    layers: Annotated[
+        int | None, typer.Option(min=1, help="Keep only the first layers of the encoder.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the treebanks.")] = 15,
+    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
+    treebank_version: Annotated[str, typer.Option(help="Release or commit.")] = "",
+    licence: Annotated[str, typer.Option(help="Licence. Default: of the READMEs.")] = "",
+    attribution: Annotated[str, typer.Option(help="Authors. Default: of the READMEs.")] = "",
+) -> None:
+    """Train a parser of running text and write its programs; `models train own` calls it.
+
+    The same command goes on where it was stopped.
+    """
+    require_training()
+    quiet_transformers()
+    from syntax.trees.conllu.treebank import open_treebank
+    from trainer.parsing.build import ParserPlan, build_parser
+    from trainer.parsing.training import TrainingOptions
+
+    banks = [
+        open_treebank(one, version=treebank_version, licence=licence, attribution=attribution)
+        for one in treebank
+    ]
+    plan = ParserPlan(
+        treebanks=banks,
+        encoder=encoder,
+        language=lang or banks[0].language,
+        corpora=corpus or (),
+        whole_vocabulary=whole_vocabulary,
+        layers=layers,
+        training=TrainingOptions(epochs=epochs, seed=seed),
+    )
+    with _bar() as bar:
+        build_parser(plan, folder, _listener(bar))
+
+
+def _bar() -> Progress:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+
+
+def _listener(bar: Progress) -> Callable[[Report], None]:
+    """The bar shows steps and the loss; each pass prints the shares of right classes on dev."""
+    task = bar.add_task("", total=None)
+
+    def listen(report: Report) -> None:
+        loss = sum(report.losses.values())
+        bar.update(task, completed=report.step, total=report.steps, description=f"loss {loss:.2f}")
+        if report.dev:
+            cells = "  ".join(f"{part} {share:.2f}" for part, share in report.dev.items())
+            bar.console.print(f"dev: {cells}", markup=False, highlight=False)
+
+    return listen

@@ -1,0 +1,154 @@
+"""From treebanks and an encoder to the folder that the service reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from transformers import AutoModel
+
+from syntax.batches import SpecialTokens
+from syntax.errors import SpecError
+from syntax.fingerprint import file_sha256, fingerprint
+from syntax.tokenizers import special_tokens_of
+from syntax.trees.conllu.treebank import Treebank
+from trainer.nn.tokenizer import fast_tokenizer
+from trainer.parsing.corpus import gold_sentences
+from trainer.parsing.export import export_programs
+from trainer.parsing.labels import Labels
+from trainer.parsing.model import TextParser, positions
+from trainer.parsing.quantization import set_state
+from trainer.parsing.training import Corpus, Report, TrainingOptions, train
+from trainer.parsing.vocabulary import keep_rows, trimmed, used_pieces
+
+FORMAT: Final = 1
+EXACT: Final = "exact"
+"""Folder of the same programs in 32-bit numbers, to measure what rounding costs."""
+
+
+@dataclass(frozen=True)
+class ParserPlan:
+    """What a parser is made from.
+
+    Attributes:
+        treebanks: Whose train and dev splits are read.
+        encoder: Folder of weights and tokenizer, or a name on the model hub that is cached.
+        language: ISO code.
+        corpora: Further texts whose pieces stay.
+        whole_vocabulary: Whether all pieces stay.
+        layers: The first layers of the encoder that stay; all by default.
+        training: How it learns.
+    """
+
+    treebanks: Sequence[Treebank]
+    encoder: str
+    language: str
+    corpora: Sequence[Path] = ()
+    whole_vocabulary: bool = False
+    layers: int | None = None
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+
+
+def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None]) -> None:
+    """Train a parser and write its programs, tokenizer and card into a folder.
+
+    A checkpoint in it lets the same call go on after a stop. The programs in the folder are of
+    8-bit integers; those in `EXACT` are not rounded.
+
+    Args:
+        plan: What from.
+        folder: New, or that of a call with the same plan.
+        report: Called after each step.
+
+    Raises:
+        SpecError: The encoder has no fast tokenizer, or layers that cannot be exported; or a split
+            is missing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    splits = {split: [bank.read(split) for bank in plan.treebanks] for split in ("train", "dev")}
+    labels = Labels.of(sentence for file in splits["train"] for sentence in file)
+    torch.manual_seed(plan.training.seed)
+    encoder, tokenizer, special = _encoder(plan, [s.text for f in splits["train"] for s in f])
+    model = TextParser(encoder, labels, plan.training.sizes)
+    learned, held_out = (
+        Corpus.of([gold_sentences(file, labels) for file in splits[split]], tokenizer, special)
+        for split in ("train", "dev")
+    )
+    checkpoint = folder / f"checkpoint-{_identity(plan)[:16]}.pt"
+    train(model, learned, held_out, plan.training, checkpoint, report)
+    model.eval()
+    export_programs(model, folder)
+    set_state(model, "exact")
+    (folder / EXACT).mkdir(exist_ok=True)
+    export_programs(model, folder / EXACT, rounded=False)
+    card = _card(plan, labels, special, encoder.config)
+    for place in (folder, folder / EXACT):
+        tokenizer.save(str(place / "tokenizer.json"), pretty=False)
+        text = json.dumps(card, indent=1, ensure_ascii=False)
+        (place / "model.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialTokens]:
+    """The encoder, its tokenizer and special tokens, with the pieces and layers that stay."""
+    found = fast_tokenizer(plan.encoder)
+    if found is None:
+        raise SpecError(f"{plan.encoder} has no fast tokenizer on this machine; give its folder")
+    tokenizer = found.backend_tokenizer
+    special = special_tokens_of(tokenizer, dict(found.special_tokens_map))
+    if special is None:
+        raise SpecError(f"the tokenizer of {plan.encoder} puts no tokens around a text")
+    encoder = AutoModel.from_pretrained(
+        plan.encoder, add_pooling_layer=False, local_files_only=True
+    )
+    if plan.layers is not None:
+        encoder.encoder.layer = encoder.encoder.layer[: plan.layers]
+        encoder.config.num_hidden_layers = plan.layers
+    if not plan.whole_vocabulary:
+        further = (path.read_text(encoding="utf-8") for path in plan.corpora)
+        used = used_pieces(tokenizer, texts) | used_pieces(tokenizer, further)
+        tokenizer, special, kept = trimmed(tokenizer, special, used)
+        keep_rows(encoder, kept)
+    return encoder, tokenizer, special
+
+
+def _identity(plan: ParserPlan) -> str:
+    """What decides the trained weights; a checkpoint of another plan is not gone on with."""
+    config = Path(plan.encoder) / "config.json"
+    return fingerprint(
+        {
+            "treebanks": [
+                file_sha256(bank.path(split)) for bank in plan.treebanks for split in ("train",)
+            ],
+            "encoder": file_sha256(config) if config.is_file() else plan.encoder,
+            "corpora": [file_sha256(path) for path in plan.corpora],
+            "whole_vocabulary": plan.whole_vocabulary,
+            "layers": plan.layers,
+            "training": asdict(plan.training),
+        }
+    )
+
+
+def _card(plan: ParserPlan, labels: Labels, special: SpecialTokens, config: Any) -> dict[str, Any]:
+    """What the service reads, and what made the model."""
+    banks = plan.treebanks
+    return {
+        "format": FORMAT,
+        "language": plan.language,
+        "treebank": ", ".join(bank.name for bank in banks),
+        "treebank_version": ", ".join(bank.version for bank in banks),
+        "licence": "; ".join(dict.fromkeys(bank.licence for bank in banks)),
+        "attribution": "; ".join(dict.fromkeys(bank.attribution for bank in banks)),
+        "columns": ["form", *labels.tags, "head", "deprel"],
+        "encoder": Path(plan.encoder).name,
+        "layers": config.num_hidden_layers,
+        "training": asdict(plan.training),
+        "versions": {name: version(name) for name in ("torch", "transformers", "onnx")},
+        "max_pieces": positions(config),
+        "special_tokens": special.to_json(),
+        "labels": labels.to_json(),
+    }

@@ -1,0 +1,98 @@
+"""The classes that a parser of running text chooses among, read from its treebanks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from syntax import Sentence
+from syntax.parsing.scripts import SINGLE, lemma_script, split_script
+
+INSIDE, TOKEN_END, SENTENCE_END = range(3)
+"""What a piece is: inside a token, its last one, or the last one of a sentence."""
+
+TAGS: Final = ("upos", "xpos", "feats", "lemma")
+"""Columns of words that are classes. A lemma's class is an edit script."""
+
+_EMPTY: Final = "_"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names of classes, the most frequent first.
+
+    Attributes:
+        split: Scripts of tokens (`syntax.parsing.scripts.split_script`); the first is of single
+            words.
+        tags: Values of each column in `TAGS` that the treebanks fill, in its order.
+        deprel: Relations.
+    """
+
+    split: tuple[str, ...]
+    tags: dict[str, tuple[str, ...]]
+    deprel: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence], rarest_lemma: int = 2) -> Labels:
+        """The classes that sentences have.
+
+        Args:
+            sentences: Of all treebanks.
+            rarest_lemma: How often a lemma's script must be seen: rarer ones are typing errors and
+                irregular words, and each costs a row of weights.
+        """
+        splits, deprels = Counter({SINGLE: 1}), Counter[str]()
+        tags = {column: Counter[str]() for column in TAGS}
+        for sentence in sentences:
+            splits.update(split_scripts(sentence))
+            deprels.update(word.deprel or "dep" for word in sentence.words)
+            for column, values in word_tags(sentence).items():
+                tags[column].update(value for value in values if value is not None)
+        tags["lemma"] = Counter({k: n for k, n in tags["lemma"].items() if n >= rarest_lemma})
+        filled = {
+            column: _by_frequency(seen) for column, seen in tags.items() if set(seen) - {_EMPTY}
+        }
+        ordered = (SINGLE, *(name for name in _by_frequency(splits) if name != SINGLE))
+        return cls(ordered, filled, _by_frequency(deprels))
+
+    def to_json(self) -> dict[str, Any]:
+        """As the card of a model has them."""
+        return {
+            "split": list(self.split),
+            "tags": {column: list(names) for column, names in self.tags.items()},
+            "deprel": list(self.deprel),
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Labels:
+        """The inverse of `to_json`."""
+        tags = {column: tuple(names) for column, names in content["tags"].items()}
+        return cls(tuple(content["split"]), tags, tuple(content["deprel"]))
+
+
+def split_scripts(sentence: Sentence) -> list[str]:
+    """The script of each surface token."""
+    form = [word.form for word in sentence.words]
+    return [
+        split_script(token.form, [form[at - 1] for at in token.word_ids])
+        for token in sentence.tokens
+    ]
+
+
+def word_tags(sentence: Sentence) -> dict[str, list[str | None]]:
+    """The class of each word in each column of `TAGS`; ``None`` where no lemma is told."""
+    words = sentence.words
+    return {
+        "upos": [word.upos or _EMPTY for word in words],
+        "xpos": [word.xpos or _EMPTY for word in words],
+        "feats": [word.feats or _EMPTY for word in words],
+        "lemma": [
+            None if word.lemma is None else lemma_script(word.form, word.lemma) for word in words
+        ],
+    }
+
+
+def _by_frequency(seen: Counter[str]) -> tuple[str, ...]:
+    return tuple(sorted(seen, key=lambda name: (-seen[name], name)))

@@ -1,0 +1,121 @@
+"""Linear layers that learn to be computed in 8-bit integers.
+
+Inputs are rounded to 8 bits between two learned bounds, weights to 7 bits in steps of their own for
+each output, as ONNX Runtime computes them: on processors without VNNI, the product of two 8-bit
+numbers and its neighbour do not fit into the 16 bits of an intermediate sum, and 7 bits do.
+Gradients pass through the rounding (Jacob et al. 2018; bounds as in Esser et al. 2020, LSQ, and
+Choi et al. 2018, PACT).
+
+The bounds are fixed after training. So what a text is rounded to never depends on its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+WEIGHT_LEVELS: Final = 63
+"""Weights are integers from -63 to 63."""
+
+INPUT_LEVELS: Final = 255
+"""Inputs are integers from 0 to 255."""
+
+State = Literal["exact", "observing", "rounding"]
+
+
+class RoundedLinear(nn.Linear):
+    """A linear layer in one of three states: exact; noting the bounds of inputs; rounding."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        super().__init__(inputs, outputs, bias)
+        self.low_high = nn.Parameter(torch.zeros(2))
+        self.state: State = "exact"
+
+    @classmethod
+    def like(cls, layer: nn.Linear) -> RoundedLinear:
+        """The same layer, with its weights."""
+        made = cls(layer.in_features, layer.out_features, layer.bias is not None)
+        made.weight, made.bias = layer.weight, layer.bias
+        return made
+
+    def forward(self, states: Tensor) -> Tensor:
+        """``x W' + b``, rounded as the state says."""
+        if self.state == "exact":
+            return super().forward(states)
+        if self.state == "observing":
+            self._observe(states)
+            return super().forward(states)
+        low, high = self.bounds()
+        return F.linear(_rounded_inputs(states, low, high), _rounded_weight(self.weight), self.bias)
+
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """The bounds of the inputs; 0 is between them, since padding must stay 0."""
+        low, high = self.low_high
+        return low.clamp(max=0.0), high.clamp(min=1e-4)
+
+    @torch.no_grad()
+    def _observe(self, states: Tensor) -> None:
+        low, high = self.low_high
+        found_low, found_high = states.min(), states.max()
+        low.copy_(torch.minimum(low, found_low))
+        high.copy_(torch.maximum(high, found_high))
+
+
+def rounded_layers(model: nn.Module) -> Iterator[RoundedLinear]:
+    """The layers of a model that can round."""
+    return (layer for layer in model.modules() if isinstance(layer, RoundedLinear))
+
+
+def set_state(model: nn.Module, state: State) -> None:
+    """Put all layers of a model into a state."""
+    for layer in rounded_layers(model):
+        layer.state = state
+
+
+@contextmanager
+def observing(model: nn.Module) -> Iterator[None]:
+    """Note the bounds of all inputs; afterwards the layers round."""
+    set_state(model, "observing")
+    yield
+    set_state(model, "rounding")
+
+
+def replace_linear(module: nn.Module) -> None:
+    """Let all linear layers within a module be able to round."""
+    for name, part in module.named_children():
+        if isinstance(part, nn.Linear) and not isinstance(part, RoundedLinear):
+            setattr(module, name, RoundedLinear.like(part))
+        else:
+            replace_linear(part)
+
+
+def share_bounds(*layers: RoundedLinear) -> None:
+    """Give layers that read the same states the same bounds."""
+    for layer in layers[1:]:
+        layer.low_high = layers[0].low_high
+
+
+def weight_steps(weight: Tensor) -> Tensor:
+    """The step of each row's integers. *Shape:* (outputs,)."""
+    return weight.detach().abs().amax(1).clamp(min=1e-8) / WEIGHT_LEVELS
+
+
+def _rounded_weight(weight: Tensor) -> Tensor:
+    steps = weight_steps(weight)[:, None]
+    rounded = (weight.detach() / steps).round() * steps
+    return weight + (rounded - weight.detach())
+
+
+def _rounded_inputs(states: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    bounded = torch.minimum(torch.maximum(states, low), high)
+    with torch.no_grad():
+        step = (high - low) / INPUT_LEVELS
+        zero = (-low / step).round()
+        levels = ((bounded / step).round() + zero).clamp(0, INPUT_LEVELS)
+        change = (levels - zero) * step - bounded
+    return bounded + change

@@ -1,0 +1,305 @@
+"""Train a parser of running text: passes over treebanks, with checkpoints; the last ones round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from syntax.batches import IGNORE, SpecialTokens
+from syntax.parsing.pieces import text_pieces, unknown_id
+from trainer.parsing.corpus import GoldSentence, Window, cut_windows, encode_window
+from trainer.parsing.model import Batch, Sizes, TextParser, mean_loss, positions
+from trainer.parsing.quantization import observing, rounded_layers, set_state
+
+_OBSERVED: Final = 20
+"""Batches from which the bounds of inputs begin."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a parser learns.
+
+    Attributes:
+        epochs: Passes over the treebanks.
+        rounded: Share of the steps, the last ones, in which layers round as they are served.
+        pieces: Of a batch at most, padding included.
+        window: Pieces of a window at most, special tokens not counted.
+        alone: Share of windows that are one sentence.
+        learning_rate: Of the heads.
+        encoder_rate: Of the encoder.
+        bounds_rate: Of the bounds of rounding.
+        warmup: Share of the steps in which rates grow; then they fall to 0 in a straight line.
+        weight_decay: Of all weights but vectors.
+        clip: Largest norm of the gradients.
+        seed: Of weights, order, windows and dropout.
+        sizes: Widths of the heads.
+    """
+
+    epochs: int = 15
+    rounded: float = 0.25
+    pieces: int = 1_024
+    window: int = 250
+    alone: float = 0.5
+    learning_rate: float = 1e-3
+    encoder_rate: float = 1.5e-4
+    bounds_rate: float = 1e-2
+    warmup: float = 0.05
+    weight_decay: float = 0.01
+    clip: float = 5.0
+    seed: int = 1
+    sizes: Sizes = field(default_factory=Sizes)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a training says of itself: after each step, and with dev's figures after each pass."""
+
+    step: int
+    steps: int
+    losses: Mapping[str, float]
+    dev: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Treebanks as windows.
+
+    Attributes:
+        files: The sentences of each treebank.
+        lengths: Pieces of each of its sentences.
+        tokenizer: A ``tokenizers.Tokenizer``.
+        special: Its special tokens.
+    """
+
+    files: Sequence[Sequence[GoldSentence]]
+    lengths: Sequence[Sequence[int]]
+    tokenizer: Any
+    special: SpecialTokens
+
+    @classmethod
+    def of(
+        cls, files: Sequence[Sequence[GoldSentence]], tokenizer: Any, special: SpecialTokens
+    ) -> Corpus:
+        """Count the pieces of sentences."""
+        lengths = [
+            [len(text_pieces(one.text, tokenizer, unknown_id(special))) for one in file]
+            for file in files
+        ]
+        return cls(files, lengths, tokenizer, special)
+
+    def batches(self, options: TrainingOptions, epoch: int, longest: int) -> list[list[Window]]:
+        """The windows of a pass in batches of similar length, in a drawn order.
+
+        A sentence that is longer than the encoder reads is left out.
+        """
+        random = np.random.default_rng((options.seed, epoch))
+        windows = [
+            encode_window(file[first:end], self.tokenizer, self.special, random)
+            for file, lengths in zip(self.files, self.lengths, strict=True)
+            for first, end in cut_windows(file, lengths, options.window, options.alone, random)
+            if lengths[first] + self.special.count(1) <= longest
+        ]
+        windows.sort(key=lambda window: len(window.ids) * (1 + 0.1 * random.random()))
+        batches = list(_grouped(windows, options.pieces))
+        random.shuffle(batches)
+        return batches
+
+
+def train(
+    model: TextParser,
+    corpus: Corpus,
+    dev: Corpus,
+    options: TrainingOptions,
+    checkpoint: Path,
+    report: Callable[[Report], None],
+) -> None:
+    """Train until the last pass; a checkpoint after each lets the same call go on after a stop.
+
+    The losses of all parts count alike. Order, windows and dropout of a pass depend on seed and
+    pass alone, so a training that was stopped ends as one that was not.
+
+    Args:
+        model: Changed in place; at the end, its layers round.
+        corpus: What is learned.
+        dev: What the figures after each pass are of.
+        options: How.
+        checkpoint: File.
+        report: Called after each step.
+    """
+    longest = positions(model.encoder.config)
+    per_epoch = len(corpus.batches(options, 0, longest))
+    steps = per_epoch * options.epochs
+    first_rounded = options.epochs - round(options.epochs * options.rounded)
+    optimizer = _optimizer(model, options)
+    start = _restored(checkpoint, model, optimizer, options)
+    for epoch in range(start, options.epochs):
+        torch.manual_seed(options.seed * 1_000_003 + epoch)
+        batches = corpus.batches(options, epoch, longest)
+        if epoch == first_rounded:
+            _begin_rounding(model, batches)
+        elif epoch > first_rounded:
+            set_state(model, "rounding")
+        model.train()
+        for at, windows in enumerate(batches):
+            done = epoch + at / len(batches)
+            _set_rates(optimizer, _rate(done / options.epochs, options.warmup))
+            losses = _step(model, optimizer, collate(windows), options.clip)
+            report(Report(round(done * per_epoch) + 1, steps, losses))
+        figures = accuracies(model, dev.batches(options, 0, longest))
+        _save(checkpoint, model, optimizer, options, epoch + 1)
+        report(Report((epoch + 1) * per_epoch, steps, losses, figures))
+    set_state(model, "rounding")
+
+
+@torch.no_grad()
+def accuracies(model: TextParser, batches: Sequence[Sequence[Window]]) -> dict[str, float]:
+    """Share of right classes of each part in percent, given the words; heads make no tree yet."""
+    model.eval()
+    right: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for windows in batches:
+        for part, (scores, classes) in model(collate(windows)).items():
+            counted = classes != IGNORE
+            right[part] = right.get(part, 0) + int((scores.argmax(-1) == classes)[counted].sum())
+            known[part] = known.get(part, 0) + int(counted.sum())
+    return {part: 100 * right[part] / max(known[part], 1) for part in right}
+
+
+def collate(windows: Sequence[Window]) -> Batch:
+    """Windows as one batch."""
+    shape = (len(windows), max(len(window.ids) for window in windows))
+    ids, surface = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    mask, boundary = np.zeros(shape, bool), np.full(shape, IGNORE, np.int64)
+    for row, window in enumerate(windows):
+        size = len(window.ids)
+        ids[row, :size], surface[row, :size] = window.ids, window.surface
+        mask[row, :size], boundary[row, :size] = True, window.boundary
+    lengths = np.concatenate([window.lengths for window in windows])
+    real = np.arange(lengths.max()) < lengths[:, None]
+    places, head = np.full(real.shape, -1, np.int64), np.full(real.shape, IGNORE, np.int64)
+    places[real] = np.arange(lengths.sum())
+    head[real] = np.concatenate([window.head for window in windows])
+    return Batch(
+        ids=torch.from_numpy(ids),
+        surface=torch.from_numpy(surface),
+        mask=torch.from_numpy(mask),
+        boundary=torch.from_numpy(boundary),
+        tokens=_numbered([window.tokens for window in windows]),
+        split=_flat([window.split for window in windows]),
+        words=_numbered([window.words for window in windows]),
+        index=_flat([window.index for window in windows]),
+        places=torch.from_numpy(places),
+        head=torch.from_numpy(head),
+        tags={
+            column: _flat([window.tags[column] for window in windows]) for column in windows[0].tags
+        },
+    )
+
+
+def _grouped(windows: Sequence[Window], pieces: int) -> Iterator[list[Window]]:
+    batch: list[Window] = []
+    longest = 0
+    for window in windows:
+        longest = max(longest, len(window.ids))
+        if batch and longest * (len(batch) + 1) > pieces:
+            yield batch
+            batch, longest = [], len(window.ids)
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+def _flat(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
+    return torch.from_numpy(np.concatenate(parts))
+
+
+def _numbered(spans: Sequence[np.ndarray[Any, Any]]) -> Tensor:
+    """Spans with the number of their window before them."""
+    rows = [np.pad(one, ((0, 0), (1, 0)), constant_values=row) for row, one in enumerate(spans)]
+    return _flat(rows)
+
+
+def _step(
+    model: TextParser, optimizer: torch.optim.Optimizer, batch: Batch, clip: float
+) -> dict[str, float]:
+    losses = {part: mean_loss(*pair) for part, pair in model(batch).items()}
+    optimizer.zero_grad(set_to_none=True)
+    torch.stack([*losses.values()]).sum().backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return {part: loss.item() for part, loss in losses.items()}
+
+
+def _begin_rounding(model: TextParser, batches: Sequence[Sequence[Window]]) -> None:
+    model.eval()
+    with torch.no_grad(), observing(model):
+        for windows in batches[:_OBSERVED]:
+            model(collate(windows))
+
+
+def _optimizer(model: TextParser, options: TrainingOptions) -> torch.optim.Optimizer:
+    bounds = {id(layer.low_high) for layer in rounded_layers(model)}
+    encoder = {id(weight) for weight in model.encoder.parameters()} - bounds
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for weight in model.parameters():
+        if id(weight) in bounds:
+            rate, decay = options.bounds_rate, 0.0
+        else:
+            rate = options.encoder_rate if id(weight) in encoder else options.learning_rate
+            decay = options.weight_decay if weight.ndim > 1 else 0.0
+        groups.setdefault((rate, decay), []).append(weight)
+    return torch.optim.AdamW(
+        [
+            {"params": weights, "lr": rate, "peak": rate, "weight_decay": decay}
+            for (rate, decay), weights in groups.items()
+        ]
+    )
+
+
+def _rate(done: float, warmup: float) -> float:
+    """Share of the highest rate when a share of the training is done."""
+    return min(done / warmup if warmup else 1.0, (1 - done) / (1 - warmup))
+
+
+def _set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * share
+
+
+def _save(
+    path: Path,
+    model: TextParser,
+    optimizer: torch.optim.Optimizer,
+    options: TrainingOptions,
+    epoch: int,
+) -> None:
+    """Replace the checkpoint at once; it is as large as three models, so it is streamed."""
+    draft = path.with_name(f".{path.name}")
+    content = {
+        "options": asdict(options),
+        "epoch": epoch,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+    }
+    torch.save(content, draft)
+    draft.replace(path)
+
+
+def _restored(
+    path: Path, model: TextParser, optimizer: torch.optim.Optimizer, options: TrainingOptions
+) -> int:
+    """The pass to go on with; a checkpoint of other options is not read."""
+    if not path.is_file():
+        return 0
+    content = torch.load(path, weights_only=True)
+    if content["options"] != asdict(options):
+        return 0
+    model.load_state_dict(content["model"])
+    optimizer.load_state_dict(content["optimizer"])
+    return int(content["epoch"])

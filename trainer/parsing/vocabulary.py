@@ -1,0 +1,101 @@
+"""Fewer pieces: a tokenizer and the vectors of its pieces, for the texts that are to be read.
+
+Half of a small encoder, and most of a multilingual one, are vectors of pieces that one language
+never has. What is left out is written with shorter pieces, as any rare word is: single characters
+stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+import tokenizers
+import torch
+from torch import nn
+
+from syntax.batches import SpecialTokens
+from syntax.errors import SpecError
+
+_CONTINUED: Final = "##"
+_SPACE: Final = "▁"
+
+
+def used_pieces(tokenizer: Any, texts: Iterable[str]) -> set[int]:
+    """The ids of the pieces of texts."""
+    found: set[int] = set()
+    for text in texts:
+        found.update(tokenizer.encode(text, add_special_tokens=False).ids)
+    return found
+
+
+def trimmed(
+    tokenizer: Any, special: SpecialTokens, used: set[int]
+) -> tuple[Any, SpecialTokens, list[int]]:
+    """A tokenizer of fewer pieces, its special tokens, and the former id of each of its pieces.
+
+    Args:
+        tokenizer: A ``tokenizers.Tokenizer`` of WordPiece or Unigram.
+        special: Its special tokens, which stay.
+        used: Ids of pieces that stay.
+
+    Raises:
+        SpecError: The tokenizer is of another kind.
+    """
+    content = json.loads(tokenizer.to_str())
+    model = content["model"]
+    if model["type"] == "WordPiece":
+        names = sorted(model["vocab"], key=model["vocab"].__getitem__)
+        ids = [model["vocab"][name] for name in names]
+    elif model["type"] == "Unigram":
+        names = [name for name, _ in model["vocab"]]
+        ids = list(range(len(names)))
+    else:
+        raise SpecError(
+            f"a tokenizer of the kind {model['type']} cannot be trimmed; give --whole-vocabulary"
+        )
+    stays = used | _ids_of(special) | {one["id"] for one in content["added_tokens"]}
+    kept = [
+        (name, at)
+        for name, at in zip(names, ids, strict=True)
+        if at in stays or len(name.removeprefix(_CONTINUED).removeprefix(_SPACE)) == 1
+    ]
+    number = {at: new for new, (_, at) in enumerate(kept)}
+    added = [one for one in content["added_tokens"] if one["id"] in number]
+    content["added_tokens"] = [{**one, "id": number[one["id"]]} for one in added]
+    content["post_processor"] = None  # it names ids; special tokens are told apart from it
+    if model["type"] == "WordPiece":
+        model["vocab"] = {name: number[at] for name, at in kept}
+    else:
+        model["vocab"] = [model["vocab"][at] for _, at in kept]
+        model["unk_id"] = number[model["unk_id"]]
+    made = tokenizers.Tokenizer.from_str(json.dumps(content, ensure_ascii=False))
+    return made, _renumbered(special, number), [at for _, at in kept]
+
+
+def keep_rows(encoder: Any, ids: list[int]) -> None:
+    """Let an encoder have the vectors of some pieces only, in that order."""
+    table = encoder.get_input_embeddings()
+    rows = table.weight.detach()[torch.tensor(ids)].clone()
+    encoder.set_input_embeddings(nn.Embedding.from_pretrained(rows, freeze=False))
+    encoder.config.vocab_size = len(ids)
+
+
+def _ids_of(special: SpecialTokens) -> set[int]:
+    named = (special.pad_id, special.mask_id, special.unk_id)
+    framing = (*special.prefix, *special.separator, *special.suffix)
+    return {*framing, *(one for one in named if one is not None)}
+
+
+def _renumbered(special: SpecialTokens, number: dict[int, int]) -> SpecialTokens:
+    return SpecialTokens(
+        prefix=tuple(number[one] for one in special.prefix),
+        separator=tuple(number[one] for one in special.separator),
+        suffix=tuple(number[one] for one in special.suffix),
+        pad_id=number[special.pad_id],
+        vocab_size=len(number),
+        segment_type_ids=special.segment_type_ids,
+        mask_id=None if special.mask_id is None else number[special.mask_id],
+        unk_id=None if special.unk_id is None else number[special.unk_id],
+    )

@@ -19,6 +19,7 @@ SINGLE: Final = ""
 _WHOLE: Final = "="
 _EDIT: Final = "~"
 _SPELLED: Final = "+"
+_REST: Final = "*"
 _SEPARATOR: Final = "\t"
 
 _CASES: Final[dict[str, Callable[[str], str]]] = {
@@ -61,24 +62,28 @@ def apply_lemma_script(script: str, form: str) -> str:
     return before + written[first:last] + after
 
 
-def split_script(token: str, words: Sequence[str]) -> str:
-    """The script that makes the words of a token.
+def split_scripts(token: str, words: Sequence[str]) -> list[str]:
+    """The scripts that make the words of a token.
 
-    Words that spell the token are told by their lengths, the longest one as what is left of them
-    (*don't*: all but three characters, and three); other words are told whole, in lower case.
+    Words that spell the token are told by their lengths, but for one, which is what is left of
+    them: *don't* is all but three characters and three, or two and all but two. A treebank shows
+    which of them makes more tokens. Other words are told whole, in lower case.
 
-    >>> split_script("don't", ["do", "n't"]) == split_script("Wouldn't", ["Would", "n't"])
-    True
-    >>> apply_split_script(split_script("du", ["de", "le"]), "Du")
-    ['De', 'le']
+    >>> both = split_scripts("don't", ["do", "n't"])
+    >>> [apply_split_script(script, "wouldn't") for script in both]
+    [['would', "n't"], ['wo', "uldn't"]]
+    >>> [apply_split_script(script, "Du") for script in split_scripts("du", ["de", "le"])]
+    [['De', 'le']]
     """
     if len(words) == 1 and words[0] == token:
-        return SINGLE
-    if "".join(words) == token:
-        longest = max(range(len(words)), key=lambda at: len(words[at]))
-        lengths = ("*" if at == longest else str(len(word)) for at, word in enumerate(words))
-        return _SPELLED + _SEPARATOR.join(lengths)
-    return _WHOLE + _SEPARATOR.join(word.lower() for word in words)
+        return [SINGLE]
+    if "".join(words) != token:
+        return [_WHOLE + _SEPARATOR.join(word.lower() for word in words)]
+    lengths = [str(len(word)) for word in words]
+    return [
+        _SPELLED + _SEPARATOR.join([*lengths[:at], _REST, *lengths[at + 1 :]])
+        for at in range(len(words))
+    ]
 
 
 def apply_split_script(script: str, token: str) -> list[str]:
@@ -92,15 +97,15 @@ def apply_split_script(script: str, token: str) -> list[str]:
     parts = script[1:].split(_SEPARATOR)
     if script.startswith(_WHOLE):
         return _in_case_of(token, parts)
-    if not script.startswith(_SPELLED) or parts.count("*") != 1:
+    if not script.startswith(_SPELLED) or parts.count(_REST) != 1:
         raise InputError(f"{script!r} is not a script of words; train the model again")
-    lengths = [0 if part == "*" else int(part) for part in parts]
+    lengths = [0 if part == _REST else int(part) for part in parts]
     rest = len(token) - sum(lengths)
     if rest < 1:
         return [token]
     words, at = [], 0
     for part, length in zip(parts, lengths, strict=True):
-        end = at + (rest if part == "*" else length)
+        end = at + (rest if part == _REST else length)
         words.append(token[at:end])
         at = end
     return words

@@ -17,7 +17,7 @@ from syntax.batches import IGNORE, SpecialTokens
 from syntax.parsing.pieces import text_pieces, unknown_id
 from syntax.spans import word_spans
 from syntax.trees.conllu import parse_from_sentences
-from trainer.parsing.labels import INSIDE, SENTENCE_END, TOKEN_END, Labels, split_scripts, word_tags
+from trainer.parsing.labels import INSIDE, SENTENCE_END, TOKEN_END, Labels, token_scripts, word_tags
 
 Ints = NDArray[np.int64]
 
@@ -115,7 +115,7 @@ def _gold_sentence(
         form=tuple(parse.form),
         token_start=np.array(parse.token_start),
         token_end=np.array(parse.token_end),
-        split=_classes(split_scripts(sentence), ids["split"]),
+        split=np.array([_first_known(one, ids["split"]) for one in token_scripts(sentence)]),
         word_start=np.array(parse.word_start),
         word_end=np.array(parse.word_end),
         index=index,
@@ -130,6 +130,11 @@ def _numbered(names: Sequence[str]) -> dict[str, int]:
 
 def _classes(names: Sequence[str | None], ids: dict[str, int]) -> Ints:
     return np.array([IGNORE if name is None else ids.get(name, IGNORE) for name in names], np.int64)
+
+
+def _first_known(scripts: Sequence[str], ids: dict[str, int]) -> int:
+    """The class of the most frequent of a token's scripts, which are of a treebank's training."""
+    return min((ids[script] for script in scripts if script in ids), default=IGNORE)
 
 
 def _space_between(before: Sentence | None, sentence: Sentence) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from syntax import Sentence
-from syntax.parsing.scripts import SINGLE, lemma_script, split_script
+from syntax.parsing.scripts import SINGLE, lemma_script, split_scripts
 
 INSIDE, TOKEN_END, SENTENCE_END = range(3)
 """What a piece is: inside a token, its last one, or the last one of a sentence."""
@@ -24,7 +24,7 @@ class Labels:
     """Names of classes, the most frequent first.
 
     Attributes:
-        split: Scripts of tokens (`syntax.parsing.scripts.split_script`); the first is of single
+        split: Scripts of tokens (`syntax.parsing.scripts.split_scripts`); the first is of single
             words.
         tags: Values of each column in `TAGS` that the treebanks fill, in its order.
         deprel: Relations.
@@ -43,10 +43,10 @@ class Labels:
             rarest_lemma: How often a lemma's script must be seen: rarer ones are typing errors and
                 irregular words, and each costs a row of weights.
         """
-        splits, deprels = Counter({SINGLE: 1}), Counter[str]()
+        sentences = list(sentences)
+        deprels = Counter[str]()
         tags = {column: Counter[str]() for column in TAGS}
         for sentence in sentences:
-            splits.update(split_scripts(sentence))
             deprels.update(word.deprel or "dep" for word in sentence.words)
             for column, values in word_tags(sentence).items():
                 tags[column].update(value for value in values if value is not None)
@@ -54,8 +54,7 @@ class Labels:
         filled = {
             column: _by_frequency(seen) for column, seen in tags.items() if set(seen) - {_EMPTY}
         }
-        ordered = (SINGLE, *(name for name in _by_frequency(splits) if name != SINGLE))
-        return cls(ordered, filled, _by_frequency(deprels))
+        return cls(_common_splits(sentences), filled, _by_frequency(deprels))
 
     def to_json(self) -> dict[str, Any]:
         """As the card of a model has them."""
@@ -72,13 +71,26 @@ class Labels:
         return cls(tuple(content["split"]), tags, tuple(content["deprel"]))
 
 
-def split_scripts(sentence: Sentence) -> list[str]:
-    """The script of each surface token."""
+def token_scripts(sentence: Sentence) -> list[list[str]]:
+    """The scripts that make the words of each surface token."""
     form = [word.form for word in sentence.words]
     return [
-        split_script(token.form, [form[at - 1] for at in token.word_ids])
+        split_scripts(token.form, [form[at - 1] for at in token.word_ids])
         for token in sentence.tokens
     ]
+
+
+def _common_splits(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """Of the scripts of each token the one that makes most tokens; that of single words first."""
+    several = [
+        scripts
+        for sentence in sentences
+        for scripts in token_scripts(sentence)
+        if scripts != [SINGLE]
+    ]
+    makes = Counter(script for scripts in several for script in scripts)
+    chosen = Counter(max(scripts, key=lambda one: (makes[one], one)) for scripts in several)
+    return (SINGLE, *_by_frequency(chosen))
 
 
 def word_tags(sentence: Sentence) -> dict[str, list[str | None]]:

@@ -99,11 +99,13 @@ class Corpus:
         A sentence that is longer than the encoder reads is left out.
         """
         random = np.random.default_rng((options.seed, epoch))
+        room = longest - self.special.count(1)
+        most = min(options.window, room)
         windows = [
             encode_window(file[first:end], self.tokenizer, self.special, random)
             for file, lengths in zip(self.files, self.lengths, strict=True)
-            for first, end in cut_windows(file, lengths, options.window, options.alone, random)
-            if lengths[first] + self.special.count(1) <= longest
+            for first, end in cut_windows(file, lengths, most, options.alone, random)
+            if lengths[first] <= room
         ]
         windows.sort(key=lambda window: len(window.ids) * (1 + 0.1 * random.random()))
         batches = list(_grouped(windows, options.pieces))

@@ -41,7 +41,7 @@ class Labels(BaseModel):
     """The names of the classes that the programs choose among.
 
     Attributes:
-        split: Scripts of tokens, `syntax.parsing.scripts.split_script`.
+        split: Scripts of tokens, `syntax.parsing.scripts.split_scripts`.
         tags: Values of each column that the model gives; of ``lemma``, scripts.
         deprel: Relations.
     """

@@ -30,10 +30,10 @@ from syntax.registry import unknown_name
 BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 """Backends by versioned name; a new way to read a library's output is a new version."""
 
+BACKENDS.add("parsebank.v2", ONNX)
 BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
 BACKENDS.add("parsebank.v1", OWN)
-BACKENDS.add("parsebank.v2", ONNX)
 BACKENDS.add("spacy.v1", SPACY)
 
 

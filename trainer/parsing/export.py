@@ -104,10 +104,16 @@ class _Graph:
         weight = table.weight.detach()
         if not self._rounded:
             return self.node("Gather", self.constant(weight), ids)
-        steps = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
-        integers = self.constant((weight / steps).round().to(torch.int8))
+        integers, steps = map(self.constant, _rounded_rows(weight))
         found = self.node("Cast", self.node("Gather", integers, ids), to=TensorProto.FLOAT)
-        return self.node("Mul", found, self.node("Gather", self.constant(steps), ids))
+        return self.node("Mul", found, self.node("Gather", steps, ids))
+
+    def table(self, weight: Tensor) -> Any:
+        """All rows of a table that is stored in 8 bits; the runtime unpacks it as it loads."""
+        if not self._rounded:
+            return self.constant(weight)
+        integers, steps = map(self.constant, _rounded_rows(weight))
+        return self.node("Mul", self.node("Cast", integers, to=TensorProto.FLOAT), steps)
 
     def norm(self, states: Value, layer: nn.LayerNorm) -> Any:
         weights = self.constant(layer.weight), self.constant(layer.bias)
@@ -181,7 +187,7 @@ def _embedded(graph: _Graph, model: TextParser, ids: Value, surface: Value) -> A
     length = graph.node("Slice", graph.node("Shape", ids), *map(graph.constant, _LAST))
     begin, step = graph.constant(np.array([0])), graph.constant(np.array([1]))
     axis = graph.constant(np.array([0]))
-    placed = graph.node("Slice", graph.constant(positions + kind), begin, length, axis, step)
+    placed = graph.node("Slice", graph.table(positions + kind), begin, length, axis, step)
     words = graph.node("Add", graph.rows(embeddings.word_embeddings, ids), placed)
     written = graph.node("Gather", graph.constant(model.surface.weight), surface)
     return graph.norm(graph.node("Add", words, written), embeddings.LayerNorm)
@@ -261,6 +267,12 @@ def _write_relations(model: TextParser, path: Path, rounded: bool) -> None:
         "Squeeze", graph.node("MatMul", weights, heads_WR1), graph.constant(np.array([2]))
     )
     graph.save(path, {"scores": (scores, TensorProto.FLOAT, ["W", classes])})
+
+
+def _rounded_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows as 8-bit integers, and the step of each. *Shape:* (rows, D), (rows, 1)."""
+    steps = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
+    return (weight / steps).round().to(torch.int8), steps
 
 
 def _input_step(layer: RoundedLinear) -> tuple[float, int]:

@@ -28,11 +28,13 @@ class Labels:
             words.
         tags: Values of each column in `TAGS` that the treebanks fill, in its order.
         deprel: Relations.
+        spaces: Whether tokens have spaces in them, as in Vietnamese.
     """
 
     split: tuple[str, ...]
     tags: dict[str, tuple[str, ...]]
     deprel: tuple[str, ...]
+    spaces: bool = False
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], rarest_lemma: int = 2) -> Labels:
@@ -54,7 +56,8 @@ class Labels:
         filled = {
             column: _by_frequency(seen) for column, seen in tags.items() if set(seen) - {_EMPTY}
         }
-        return cls(_common_splits(sentences), filled, _by_frequency(deprels))
+        spaces = any(" " in token.form for sentence in sentences for token in sentence.tokens)
+        return cls(_common_splits(sentences), filled, _by_frequency(deprels), spaces)
 
     def to_json(self) -> dict[str, Any]:
         """As the card of a model has them."""
@@ -62,13 +65,8 @@ class Labels:
             "split": list(self.split),
             "tags": {column: list(names) for column, names in self.tags.items()},
             "deprel": list(self.deprel),
+            "spaces": self.spaces,
         }
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Labels:
-        """The inverse of `to_json`."""
-        tags = {column: tuple(names) for column, names in content["tags"].items()}
-        return cls(tuple(content["split"]), tags, tuple(content["deprel"]))
 
 
 def token_scripts(sentence: Sentence) -> list[list[str]]:

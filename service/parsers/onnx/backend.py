@@ -66,9 +66,8 @@ class OnnxParser(BulkParser):
 
     def _opened(self, item: ParseInput, limits: Limits) -> Reading:
         pieces = text_pieces(item.joined, self._tokenizer, self._unknown)
-        return Reading(
-            item, pieces, self._labels.split, min(_WINDOW, self._most), self._most, limits
-        )
+        usual = min(_WINDOW, self._most)
+        return Reading(item, pieces, self._labels, usual, self._most, limits)
 
     def _read_on(self, texts: Sequence[Reading]) -> None:
         """Read the next window of each text."""

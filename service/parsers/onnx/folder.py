@@ -44,11 +44,13 @@ class Labels(BaseModel):
         split: Scripts of tokens, `syntax.parsing.scripts.split_scripts`.
         tags: Values of each column that the model gives; of ``lemma``, scripts.
         deprel: Relations.
+        spaces: Whether tokens may have spaces in them.
     """
 
     split: Names
     tags: dict[Column, Names]
     deprel: Names
+    spaces: bool
 
 
 class ModelCard(BaseModel):

@@ -9,7 +9,7 @@ Letters in shapes: ``L`` pieces of a window, ``T`` tokens, ``W`` words, ``D`` wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
@@ -18,11 +18,12 @@ import numpy as np
 
 from service.parsers.base import Limits, ParseInput
 from service.parsers.columns import Annotation, Columns
+from service.parsers.onnx.folder import Labels
 from service.parsers.onnx.programs import Floats, Ints, WindowStates, mean_pieces
 from service.parsers.surface import Surface, joined_surface, within_limit
 from syntax import Parse
 from syntax.errors import SentenceTooLongError
-from syntax.parsing.pieces import LINE, PARAGRAPH, Pieces
+from syntax.parsing.pieces import LINE, PARAGRAPH, SPACE, Pieces
 from syntax.parsing.scripts import apply_split_script
 from syntax.spans import word_spans
 
@@ -56,7 +57,7 @@ class Reading:
     Args:
         item: The text.
         pieces: Its pieces.
-        scripts: The scripts of tokens.
+        labels: Of the parser.
         usual: Pieces of a window.
         most: Pieces of the window of a sentence that is longer.
         limits: How many words a sentence may have.
@@ -66,13 +67,15 @@ class Reading:
         self,
         item: ParseInput,
         pieces: Pieces,
-        scripts: Sequence[str],
+        labels: Labels,
         usual: int,
         most: int,
         limits: Limits,
     ) -> None:
         self._item, self._text, self._limits = item, item.joined, limits
-        self._scripts, self._usual, self._most = scripts, usual, most
+        self._usual, self._most = usual, most
+        self._scripts = labels.split
+        self._ends_token = LINE if labels.spaces else SPACE
         self._pieces, self._at, self._size = pieces, 0, usual
         self._continues = False
         self._error: SentenceTooLongError | None = None
@@ -152,10 +155,10 @@ class Reading:
         return Pieces(pieces.ids[kept], pieces.start[kept], pieces.end[kept], pieces.surface[kept])
 
     def _kinds(self, window: Pieces, boundary: Floats) -> Ints:
-        """What each piece is. Blank lines end sentences, and every line ends a token."""
+        """What each piece is. A blank line ends a sentence, a line, and mostly a space, a token."""
         kinds: Ints = boundary.argmax(1)
         white = window.surface % 4
-        kinds = np.maximum(kinds, np.where(white >= LINE, _TOKEN_END, 0))
+        kinds = np.maximum(kinds, np.where(white >= self._ends_token, _TOKEN_END, 0))
         if self._item.mode == "raw":
             kinds[white == PARAGRAPH] = _SENTENCE_END
         else:

@@ -86,7 +86,7 @@ async def test_adhoc_stores_a_row_per_parse_with_a_tokenizer(
     store = app.state.services.store
     assert validate_store(store).problem_count == 0
     data = store.dataset("adhoc", tokenizer=NAME, split="parse", lang="en")
-    assert [parser["name"] for parser in data.parsers.values()] == ["udpipe/english-ewt"]
+    assert [parser["name"] for parser in data.parsers.values()] == ["parsebank/english"]
     (batch,) = data.stream(batch_size=len(data), shuffle=False)
     row = batch["example_id"].index(items[2]["key"])
     inner = batch["segment_ids"][row] >= 0

@@ -126,24 +126,14 @@ def test_a_long_text_is_read_in_windows(parser: Parser) -> None:
     assert parse.text == paragraph
 
 
-def test_a_sentence_that_no_window_holds_is_split_or_refused(parser: Parser) -> None:
-    text = "and then " * 600
-    with pytest.raises(SentenceTooLongError, match="long_sentences=split"):
-        parser.parse(ParseInput("sentence", text=text), Limits())
-    item = ParseInput("sentence", text=text, long_sentences="split")
-    parse = parser.parse(item, Limits())
+def test_a_sentence_that_no_window_holds_is_read_in_several(parser: Parser) -> None:
+    text = "and then " * 450
+    (parse,) = parses(parser, [ParseInput("sentence", text=text)])
     assert parse.form == text.split()
-    starts = parse.sentence_first_word
-    assert len(starts) > 1
-    assert [is_continued(parse, word) for word in starts] == [False] + [True] * (len(starts) - 1)
-
-
-def test_given_words_keep_their_first_pieces_where_not_all_fit(parser: Parser) -> None:
-    words = tuple(f"antidisestablishmentarianism{number}" for number in range(120))
+    assert parse.sentence_first_word == [0]
+    words = tuple(f"antidisestablishmentarianism{number}" for number in range(300))
     (parse,) = parses(parser, [ParseInput("pretokenized", tokens=words)])
     assert parse.form == list(words)
-    with pytest.raises(SentenceTooLongError):
-        parser.parse(ParseInput("pretokenized", tokens=("a",) * 600), Limits())
 
 
 def test_the_limit_of_words_holds(parser: Parser) -> None:
@@ -151,6 +141,7 @@ def test_the_limit_of_words_holds(parser: Parser) -> None:
     limits = Limits(max_words_per_sentence=3)
     parse = parser.parse(item, limits)
     assert parse.sentence_first_word == [0, 3, 6]
+    assert [is_continued(parse, word) for word in (0, 3, 6)] == [False, True, True]
     with pytest.raises(SentenceTooLongError):
         parser.parse(replace(item, long_sentences="refuse"), limits)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_every_example_is_stored_once_in_order_and_accounted_for(shared: Service) -> None:
     job = await shared.submit(ndjson(pairs(60, "Ada")), "whole")
     assert (job["state"], job["dataset"], job["split"]) == ("queued", "whole", "dev")
-    assert (job["parser"], job["tokenizer"]) == ("udpipe/english-ewt", "parsebank-wordpiece-en")
+    assert (job["parser"], job["tokenizer"]) == ("parsebank/english", "parsebank-wordpiece-en")
     assert job["counts"]["examples"] == 60
     job = await shared.ended(job)
     assert job["state"] == "done"
@@ -107,7 +107,7 @@ async def test_the_rows_are_what_parser_and_tokenizer_say(shared: Service) -> No
             else:
                 assert head[piece] == word_ids.index(parents[word])
     described = shared.store.resolve(parser.identity.fingerprint)
-    assert described["name"] == "udpipe/english-ewt"
+    assert described["name"] == "parsebank/english"
     assert shared.store.resolve(tokenizer.fingerprint)["name"] == "parsebank-wordpiece-en"
 
 

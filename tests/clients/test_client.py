@@ -48,7 +48,7 @@ def test_info_describes_the_service(client):
 def test_a_text_becomes_sentences_with_trees(client):
     result = client.parse(TEXT, lang="en")
     (item,) = result.parsed()
-    assert result.parser.name == "udpipe/english-ewt"
+    assert result.parser.name == "parsebank/english"
     assert len(result.parser.fingerprint) == 32
     assert item.text == TEXT
     assert [sentence.text for sentence in item.sentences] == [

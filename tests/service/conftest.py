@@ -55,14 +55,14 @@ def make_settings(tmp_path: Path) -> MakeSettings:
 
 @pytest.fixture(scope="session")
 def bundled() -> Path:
-    """The file of the bundled English parser."""
-    return find_parser(Settings(store="unused"), lang="en").path
+    """The file of the bundled UDPipe model."""
+    return find_parser(Settings(store="unused"), "udpipe/english-ewt").path
 
 
 @pytest.fixture(scope="session")
 def english() -> Parser:
-    """The bundled English parser, loaded into this process."""
-    return load_parser(find_parser(Settings(store="unused"), lang="en"))
+    """The bundled UDPipe model, loaded into this process."""
+    return load_parser(find_parser(Settings(store="unused"), "udpipe/english-ewt"))
 
 
 @pytest.fixture(scope="session")
@@ -123,10 +123,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
-    """A running service with default limits but much time, one per test module."""
+async def app(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[FastAPI]:
+    """A running service with default limits but much time, one per test module.
+
+    A module may choose the parsers of languages: ``PARSERS``.
+    """
     store = str(tmp_path_factory.mktemp("store"))
-    settings = Settings(store=store, workers=2, request_deadline_seconds=300)
+    parsers = getattr(request.module, "PARSERS", {})
+    settings = Settings(store=store, workers=2, request_deadline_seconds=300, parsers=parsers)
     async with running(create_app(settings)) as started:
         yield started
 

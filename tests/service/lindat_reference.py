@@ -23,7 +23,9 @@ CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 @cache
 def english_model() -> Any:
     """The bundled model, loaded by the library itself."""
-    return ufal.udpipe.Model.load(str(find_parser(Settings(store="unused"), lang="en").path))
+    return ufal.udpipe.Model.load(
+        str(find_parser(Settings(store="unused"), "udpipe/english-ewt").path)
+    )
 
 
 def tokenized(text: str, options: str, output: str, tag: bool = True, parse: bool = True) -> str:

@@ -47,7 +47,7 @@ async def test_no_answer_repeats_a_text_in_a_redirect(client: httpx.AsyncClient)
 @asyncio_module
 async def test_info_announces_defaults_and_limits(client: httpx.AsyncClient) -> None:
     info = (await client.get("/info")).json()
-    assert info["parser"] == "udpipe/english-ewt"
+    assert info["parser"] == "parsebank/english"
     assert info["tokenizer"] in info["tokenizers"]
     assert info["modes"] == ["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
     assert info["limits"]["max_words_per_sentence"] == 1000
@@ -101,7 +101,7 @@ def test_models_commands_list_and_verify(tmp_path: Path) -> None:
     listed = CliRunner().invoke(build_app(), ["models", "list"])
     rows = [line.split("\t") for line in listed.output.splitlines()]
     found = json.loads(CliRunner().invoke(build_app(), ["models", "list", "--json"]).stdout)
-    assert "udpipe/english-ewt" in [row[0] for row in rows]
+    assert "parsebank/english" in [row[0] for row in rows]
     assert [[one["name"], str(one["size"])] for one in found] == [
         [row[0], row[rows[0].index("size")]] for row in rows[1:]
     ]
@@ -168,6 +168,6 @@ async def test_the_store_tells_treebank_and_licence_of_a_parser(
 ) -> None:
     answer = (await client.post("/parse", json={"text": "Whose tree is this?"})).json()
     described = app.state.services.store.resolve(answer["parser"]["fingerprint"])
-    assert described["name"] == "udpipe/english-ewt"
+    assert described["name"] == "parsebank/english"
     assert "English-EWT" in described["treebank"]
     assert described["licence"] == "CC BY-SA 4.0"

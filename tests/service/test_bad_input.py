@@ -126,7 +126,7 @@ async def test_a_corrupt_model_is_503_and_other_parsers_answer(
 ) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
-    whole = find_parser(Settings(store="unused"), lang="en").path.read_bytes()
+    whole = find_parser(Settings(store="unused"), "udpipe/english-ewt").path.read_bytes()
     (folder / "german-broken.udpipe").write_bytes(whole[:100_000])
     (folder / "french-swapped.udpipe").write_bytes(whole)
     (folder / "french-swapped.json").write_text(json.dumps({"language": "fr", "sha256": "0" * 64}))
@@ -212,7 +212,7 @@ async def test_a_worker_killed_in_the_middle_costs_no_text(serve: Callable[..., 
         response = await asking
         assert all("text" in item for item in response.json()["items"])
         metrics = (await client.get("/metrics")).text
-        died = 'parsebank_worker_restarts_total{parser="udpipe/english-ewt",reason="died"} 1.0'
+        died = 'parsebank_worker_restarts_total{parser="parsebank/english",reason="died"} 1.0'
         assert died in metrics
 
 

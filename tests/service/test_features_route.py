@@ -46,7 +46,7 @@ async def test_answers_are_as_the_schema_says(client: httpx.AsyncClient) -> None
     FeaturesAnswer.model_validate_json(response.content, strict=True)
     answer = response.json()
     assert answer["tokenizer"]["name"] == TOKENIZER
-    assert [parser["name"] for parser in answer["parsers"]] == ["udpipe/english-ewt"]
+    assert [parser["name"] for parser in answer["parsers"]] == ["parsebank/english"]
     assert answer["options"]["max_length"] == 16
     first = answer["examples"][0]
     described = FeaturesAnswer.model_json_schema()["$defs"]["ExampleAnswer"]["properties"]
@@ -66,7 +66,7 @@ async def test_key_is_that_of_parse(client: httpx.AsyncClient) -> None:
 
 
 async def test_modes_hold_for_segments_that_have_none(client: httpx.AsyncClient) -> None:
-    text = "One.\nTwo."
+    text = "One went home.\n\nTwo stayed."
     raw, sentence, own = await ask(
         client, single(text, mode="raw"), single(text), single(text, mode="raw"), mode="sentence"
     )

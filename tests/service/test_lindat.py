@@ -27,6 +27,7 @@ from .lindat_reference import CHARACTERS, FULL, ask, result, without_header
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PARSERS = {"en": "udpipe/english-ewt"}
 TEXT = "Don't panic, Zoë! 日本\nIt works.\n\n  A new  paragraph:\ttabs | and \\ bars.\r\n"
 NASTY = [
     TEXT,
@@ -58,7 +59,7 @@ GIVEN = """# newdoc id = d1
 async def test_models_are_listed_with_their_components(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/api/models")).json()
     components = ["tokenizer", "tagger", "parser"]
-    models = dict.fromkeys(("english-ewt", "english-ewt-full"), components)
+    models = dict.fromkeys(("english", "english-ewt", "english-ewt-full"), components)
     assert answer == {"models": models, "default_model": "english-ewt"}
 
 
@@ -85,7 +86,7 @@ async def test_the_result_says_what_made_it(client: httpx.AsyncClient) -> None:
 
 async def test_every_way_to_send_gives_the_same(client: httpx.AsyncClient) -> None:
     data = TEXT.replace("\r\n", "\n").replace("\n", "\r\n")
-    fields = {"data": data, "model": "english", **FULL}
+    fields = {"data": data, "model": "english-ewt", **FULL}
     files = {name: (None, value) for name, value in fields.items()}
     upload = {**files, "data": ("book.txt", data.encode(), "application/octet-stream")}
     bare = "/api/process?tokenizer&tagger&parser"

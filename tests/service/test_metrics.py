@@ -91,9 +91,9 @@ async def test_texts_stages_caches_and_batches_add_up(serve: Serve) -> None:
         assert stages["store",] == 1
         assert stages["render",] == stages["derive",] == 2
         words = values(families["parsebank_batch_words"], "_sum")
-        assert 5 <= words["udpipe/english-ewt",] <= 10
-        assert values(families["parsebank_queued_texts"]) == {("udpipe/english-ewt",): 0}
-        assert values(families["parsebank_model_loads"], "_total") == {("udpipe/english-ewt",): 1}
+        assert 5 <= words["parsebank/english",] <= 10
+        assert values(families["parsebank_queued_texts"]) == {("parsebank/english",): 0}
+        assert values(families["parsebank_model_loads"], "_total") == {("parsebank/english",): 1}
 
 
 @asyncio_module
@@ -103,7 +103,7 @@ async def test_memory_metric_sums_the_processes(client: httpx.AsyncClient) -> No
     own = psutil.Process().memory_info().rss
     resident = values(families["parsebank_resident_bytes"])
     assert resident["service",] == pytest.approx(own, rel=0.2)
-    assert values(families["parsebank_parser_memory_bytes"])["udpipe/english-ewt",] > 20e6
+    assert values(families["parsebank_parser_memory_bytes"])["parsebank/english",] > 20e6
 
 
 async def test_jobs_and_shards_are_counted_by_state(serve: Serve) -> None:

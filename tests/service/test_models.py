@@ -33,6 +33,7 @@ from tests.own_parser import run_command
 
 ENGLISH = "udpipe/english-ewt"
 FULL = "udpipe/english-ewt-full"
+BUNDLED = ("parsebank/english", ENGLISH, FULL)
 
 
 def put(folder: Path, bundled: Path, *names: str) -> None:
@@ -50,7 +51,7 @@ def settings_for(folder: Path, **fields: object) -> Settings:
 def names_in(folder: Path) -> list[str]:
     """Names of the folder's own models, in order."""
     found = [model.name for model in list_models(settings_for(folder))]
-    return [name for name in found if name not in (ENGLISH, FULL)]
+    return [name for name in found if name not in BUNDLED]
 
 
 def settle() -> None:
@@ -154,7 +155,7 @@ def several(tmp_path: Path, bundled: Path) -> Settings:
         ("english-ewt", ENGLISH),
         ("english-gum", "udpipe/english-gum-ud-2.5-1"),
         ("english-ewt-ud", "udpipe/english-ewt-ud-2.5-191206"),
-        ("english", "udpipe/english-ewt-ud-2.5-191206"),
+        ("english", "parsebank/english"),
         ("en", "udpipe/english-ewt-ud-2.5-191206"),
         ("ENG", "udpipe/english-ewt-ud-2.5-191206"),
         # A code is a code first: "es" is Spanish, although Estonian begins so.
@@ -281,6 +282,7 @@ def test_unreadable_registry_affects_only_its_folder(
     models = list_models(settings_for(tmp_path))
     assert {model.name: model.problem for model in models} == {
         "udpipe/own": caught.value.message,
+        "parsebank/english": None,
         ENGLISH: None,
         FULL: None,
     }

@@ -40,14 +40,14 @@ async def client(tmp_path: Path, bundled: Path) -> AsyncIterator[httpx.AsyncClie
 async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path) -> None:
     models = {model["name"]: model for model in (await client.get("/models")).json()}
     added = {"udpipe/damaged", "udpipe/german-gsd-ud-2.5-1", "udpipe/wrong"}
-    assert set(models) == {*added, ENGLISH, f"{ENGLISH}-full"}
+    assert set(models) == {*added, "parsebank/english", ENGLISH, f"{ENGLISH}-full"}
     english = models[ENGLISH]
     assert english == {
         "name": ENGLISH,
         "backend": "udpipe.v1",
         "langs": ["en"],
         "columns": ["form", "upos", "head", "deprel"],
-        "default_for": ["en"],
+        "default_for": [],
         "treebank": "UD_English-EWT",
         "version": "15d613d8",
         "licence": "CC BY-SA 4.0",
@@ -69,12 +69,13 @@ async def test_a_model_is_loaded_and_unloaded_by_hand(client: httpx.AsyncClient)
     loaded = (await client.post(f"/models/{ENGLISH}/load")).json()
     assert (loaded["loaded"], loaded["workers"]) == (True, 2)
     assert loaded["memory_mb"] > 10
-    assert (await client.get("/models/eng")).json()["loaded"]
+    assert (await client.get("/models/english-ewt")).json()["loaded"]
     unloaded = await client.post("/models/english-ewt/unload")
     assert (unloaded.status_code, unloaded.json()["loaded"]) == (200, False)
     assert (await client.post(f"/models/{ENGLISH}/unload")).status_code == 200
     # It comes back by itself.
-    assert (await client.post("/parse", json={"text": "It works."})).status_code == 200
+    body = {"text": "It works.", "parser": ENGLISH}
+    assert (await client.post("/parse", json=body)).status_code == 200
     assert (await client.get(f"/models/{ENGLISH}")).json()["loaded"]
 
 
@@ -94,7 +95,7 @@ async def test_a_model_that_cannot_be_loaded_or_found_is_a_named_error(
 
 async def test_a_busy_model_is_not_unloaded(client: httpx.AsyncClient) -> None:
     text = " ".join(["Time flies like an arrow, and fruit flies like a banana."] * 150)
-    parsing = asyncio.create_task(client.post("/parse", json={"text": text}))
+    parsing = asyncio.create_task(client.post("/parse", json={"text": text, "parser": ENGLISH}))
     conflict = None
     while not parsing.done() and conflict is None:
         answer = await client.post(f"/models/{ENGLISH}/unload")

@@ -72,7 +72,7 @@ async def test_odd_files_are_listed_with_their_problem_beside_the_others(models_
     async with serving(models_dir) as client:
         models = {model["name"]: model for model in (await client.get("/models")).json()}
         added = {"udpipe/good", *(f"udpipe/{name}" for name in ODD)}
-        assert set(models) == {ENGLISH, f"{ENGLISH}-full", *added}
+        assert set(models) == {"parsebank/english", ENGLISH, f"{ENGLISH}-full", *added}
         for name, problem in ODD.items():
             assert problem in models[f"udpipe/{name}"]["problem"], name
             assert str(models_dir / name) in models[f"udpipe/{name}"]["problem"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.slow
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conllu"
 PARSER = "udpipe/english-ewt"
 FULL = "udpipe/english-ewt-full"
+OWN = "parsebank/english"
 TEXT = "Birds don't sing. Store it."
 LONG = (
     "The old linguist's dogs did not bark at the postman who brought her three letters this week. "
@@ -57,7 +59,8 @@ JAPANESE = conllu("鳥 は 木 の 上 で 歌 う", [7, 1, 5, 3, 7, 5, 0, 7])
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("served")) as started:
+    folder = tmp_path_factory.mktemp("served")
+    with served(folder, parsers=json.dumps({"en": PARSER})) as started:
         yield started
 
 
@@ -269,9 +272,9 @@ def test_a_parser_is_not_offered_to_be_compared_with_itself(browser, service) ->
     offered = "return [...document.querySelectorAll('#parse-compare option')].map((o) => o.value)"
     show(browser, service, text=TEXT, compare=PARSER)  # an old link still opens
     assert len(browser.script("return document.querySelectorAll('.trees figure')")) == 2
-    assert browser.script(offered) == ["", FULL]
+    assert browser.script(offered) == ["", OWN, FULL]
     browser.type("#parse-parser", FULL)
-    assert browser.script(offered) == ["", PARSER]
+    assert browser.script(offered) == ["", OWN, PARSER]
 
 
 def test_the_tree_is_in_view_after_parsing(browser, service) -> None:

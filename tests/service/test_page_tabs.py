@@ -46,7 +46,7 @@ async def test_examples_come_in_order_with_the_keys_of_their_parses(
     answer = (await client.get(EXAMPLES)).json()
     assert (answer["total"], answer["tokenizer"]) == (3, TOKENIZER)
     assert [example["texts"] for example in answer["examples"]] == [[text] for text in TEXTS]
-    assert {example["parser"] for example in answer["examples"]} == {"udpipe/english-ewt"}
+    assert {example["parser"] for example in answer["examples"]} == {"parsebank/english"}
     page = (await client.get(EXAMPLES, params={"start": 1, "limit": 1, "lang": "en"})).json()
     assert page["examples"] == answer["examples"][1:2]
     example = page["examples"][0]

@@ -185,9 +185,9 @@ def test_a_model_is_unloaded_and_loaded(service: Served, browser: Browser) -> No
     browser.wait_for("document.querySelector('button[aria-label^=Unload]')")
     assert "no lemmas" in browser.text() or "lemmas" in browser.text()
     browser.click("button[aria-label^=Unload]")
-    browser.wait_for_text("udpipe/english-ewt is unloaded.")
+    browser.wait_for_text("parsebank/english is unloaded.")
     browser.click("button[aria-label^=Load]")
-    browser.wait_for_text("udpipe/english-ewt is loaded.")
+    browser.wait_for_text("parsebank/english is loaded.")
     assert browser.complaints() == []
 
 

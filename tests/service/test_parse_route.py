@@ -26,7 +26,7 @@ async def ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 
 
 async def test_one_text_still_answers_a_list(client: httpx.AsyncClient, english: Parser) -> None:
-    answer = await ask(client, text="I can't.", lang="en")
+    answer = await ask(client, text="I can't.", parser="english-ewt")
     assert answer["parser"] == {
         "name": "udpipe/english-ewt", "fingerprint": english.identity.fingerprint,
     }  # fmt: skip

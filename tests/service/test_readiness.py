@@ -54,7 +54,7 @@ async def test_a_ready_service_has_parsed_a_word(
         assert [answer.status_code for answer in answers] == [200] * 50
         checks = answers[0].json()["checks"]
         assert set(checks) == {"store", "disk", "jobs", "parser"}
-        assert checks["parser"] == "udpipe/english-ewt"
+        assert checks["parser"] == "parsebank/english"
         # One verdict for all who ask within its time.
         (stats,) = client.app.state.services.pools.stats.values()
         assert stats.texts == 1
@@ -201,6 +201,6 @@ async def test_a_full_queue_is_busy_not_broken(serve: Serve) -> None:
         parsing = [await post(2, waiting=900), await post(1, waiting=1_800)]
         verdict = await ready(client)
         if pool.queue.words == 1_800:
-            assert verdict["ok"]["parser"] == "udpipe/english-ewt, busy"
+            assert verdict["ok"]["parser"] == "parsebank/english, busy"
         assert "ok" in verdict
         await asyncio.gather(*parsing)

@@ -201,7 +201,7 @@ async def test_a_new_default_parser_answers_at_once(
         for _ in range(3):
             response, ready = await ways({"text": "Who parses this?"})
         assert ready
-        assert response.json()["parser"]["name"] == "udpipe/english-ewt"
+        assert response.json()["parser"]["name"] == "parsebank/english"
         add_model(models_dir, "english-own.udpipe")
         response, ready = await ways({"text": "Who parses this?"})
         assert not ready
@@ -224,7 +224,7 @@ async def test_a_changed_model_file_is_noticed(serve: Callable[..., Any], models
         assert (broken.status_code, broken.json()["error_type"]) == (503, "model_load")
         path.unlink()
         bundled, _ = await ways({"text": "From a file."})
-        assert bundled.json()["parser"]["name"] == "udpipe/english-ewt"
+        assert bundled.json()["parser"]["name"] == "parsebank/english"
         path.write_bytes(content)
         again, _ = await ways({"text": "From a file."})
         assert again.json() == response.json()

@@ -254,4 +254,4 @@ def test_a_model_file_that_vanished_is_a_named_error(tmp_path: Path) -> None:
 def _bundled() -> ModelFile:
     from service.parsers import find_parser
 
-    return find_parser(Settings(store="unused"), lang="en")
+    return find_parser(Settings(store="unused"), "udpipe/english-ewt")

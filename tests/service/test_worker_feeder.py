@@ -83,7 +83,7 @@ class Bench:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def fork_server() -> AsyncIterator[ForkServer]:
-    model = find_parser(Settings(store="unused"), lang="en")
+    model = find_parser(Settings(store="unused"), "udpipe/english-ewt")
     started = await ForkServer.start(model, Limits(max_words_per_sentence=5_000), "cpu", 60.0)
     yield started
     await started.stop()

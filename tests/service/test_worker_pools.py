@@ -47,7 +47,7 @@ def later(seconds: float) -> float:
 
 def english() -> tuple[ModelFile, str]:
     """Model and fingerprint."""
-    return named(find_parser(Settings(store="unused"), lang="en"))
+    return named(find_parser(Settings(store="unused"), "udpipe/english-ewt"))
 
 
 ENGLISH = "udpipe/english-ewt"

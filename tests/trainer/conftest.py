@@ -262,7 +262,7 @@ def tokenizer() -> LoadedTokenizer:
 
 @pytest.fixture(scope="session")
 def english() -> Parser:
-    return load_parser(find_parser(Settings(store="unused"), lang="en"))
+    return load_parser(find_parser(Settings(store="unused"), "udpipe/english-ewt"))
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def other_model(tmp_path: Path) -> Path:
     """A folder with the bundled model under another name, which makes another parser of it."""
-    path = find_parser(Settings(), lang="en").path
+    path = find_parser(Settings(), "udpipe/english-ewt").path
     folder = tmp_path / "models"
     folder.mkdir()
     (folder / "english-other.udpipe").symlink_to(path)

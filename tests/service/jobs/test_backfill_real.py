@@ -124,7 +124,8 @@ async def test_xnli_features_equal_an_independent_recomputation(
     folder = data_dir / "tokenizers" / "bert-base-multilingual-cased"
     rows = read_pairs(data_dir / "benchmarks" / "xnli" / "dev-en.tsv")
     assert len(rows) >= 500
-    async with running(job_workers=1, job_shard_segments=500) as service:
+    udpipe = {"en": "udpipe/english-ewt"}
+    async with running(job_workers=1, job_shard_segments=500, parsers=udpipe) as service:
         job = await service.backfill(upload(rows, folder), "xnli")
         assert job["state"] == "done"
         counts = job["counts"]

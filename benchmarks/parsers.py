@@ -1,6 +1,6 @@
 """Accuracy against speed, for every parser of a language, in one run.
 
-    python benchmarks/parsers.py TREEBANK [TREEBANK ...] [--parser NAME ...] [--rounds 3] [--picture FILE]
+    python benchmarks/parsers.py TREEBANK... [--parser NAME ...] [--rounds 3] [--picture FILE]
 
 Each parser reads the test split of each treebank: F1 of the CoNLL 2018 metrics from raw text and
 from gold words, and words a second of CPU time of one core, for the paragraphs of the raw text as a

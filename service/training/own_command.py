@@ -83,7 +83,7 @@ def train_own(
     shown = [part for key, path in paths for part in (f"--{key}", path.name)]
     card = _described(work, name, scores, [*shown, "--name", name, *options])
     _record(_installed(work, out, name), card)
-    for line in _score_rows(scores["rounded"], scores["exact"]):
+    for line in _score_rows(card):
         typer.echo(line)
 
 
@@ -163,18 +163,20 @@ def _record(target: Path, card: Mapping[str, Any]) -> None:
         typer.echo(f"recorded in {settings.models_dir}")
 
 
-def _score_rows(rounded: Mapping[str, Any], exact: Mapping[str, Any]) -> Iterator[str]:
-    """A Markdown table: F1 of each metric, and what rounding cost in points."""
+def _score_rows(card: Mapping[str, Any]) -> Iterator[str]:
+    """A Markdown table: F1 of each metric, and what rounding adds or takes."""
+    from service.training.cards import filled_metrics
     from syntax.trees.scoring import METRICS
 
-    yield f"| treebank, split, input | {' | '.join(METRICS)} |"
-    yield "|---" * (len(METRICS) + 1) + "|"
-    for bank, splits in rounded.items():
+    metrics = filled_metrics(METRICS, card["columns"])
+    yield f"| treebank, split, input | {' | '.join(metrics)} |"
+    yield "|---" * (len(metrics) + 1) + "|"
+    for bank, splits in card["scores"].items():
         for split, by_input in splits.items():
             for kind, figures in by_input.items():
-                whole = exact[bank][split][kind]
+                whole = card["scores_exact"][bank][split][kind]
                 cells = (
-                    f"{figures[one]:.2f} ({figures[one] - whole[one]:+.2f})" for one in METRICS
+                    f"{figures[one]:.2f} ({figures[one] - whole[one]:+.2f})" for one in metrics
                 )
                 yield f"| {bank} {split}, {_INPUTS[kind]} | {' | '.join(cells)} |"
 
@@ -194,7 +196,7 @@ def _markdown(card: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", f"Authors of the treebank: {card['attribution']}", "", "## Scores", "")
     yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018); in"
     yield "brackets, the points that rounding to integers adds or takes."
-    yield from ("", *_score_rows(card["scores"], card["scores_exact"]), "", "## Training", "")
+    yield from ("", *_score_rows(card), "", "## Training", "")
     yield from (
         "```",
         card["command"],

@@ -23,8 +23,11 @@ from service.parsers.onnx.programs import mean_pieces
 from service.parsers.registry import bundled_models_dir
 from service.parsers.surface import is_continued
 from service.settings import Settings
+from service.training.evaluation import evaluate_parser
 from syntax import Parse
 from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
+from syntax.trees.conllu import read_conllu
+from tests.text_parser import train_text_parser
 
 BUNDLED = bundled_models_dir() / "parsebank"
 TEXTS = (
@@ -246,3 +249,48 @@ def test_a_damaged_file_is_named(copied: Path, name: str) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(ModelLoadError, match=name):
         load_copy(copied)
+
+
+@pytest.mark.slow
+def test_the_command_trains_scores_describes_and_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models"
+    monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(folder))
+    printed = train_text_parser(tmp_path, "--epochs", "2")
+    assert f"recorded in {folder}" in printed
+    assert "| treebank-tiny test, gold words | 100.00 (+0.00)" in printed
+    model = find_parser(Settings(models_dir=folder), "tiny")
+    assert (model.name, model.langs, model.problem) == ("parsebank/tiny", ("en",), None)
+    card = json.loads((model.path / CARD).read_text(encoding="utf-8"))
+    assert card["licence"] == "Apache-2.0"
+    assert card["command"].startswith("parsebank models train own --treebank treebank-tiny")
+    assert set(card["scores"]["treebank-tiny"]) == {"dev", "test"}
+    assert "xpos" not in card["columns"]
+    readme = (model.path / "README.md").read_text(encoding="utf-8")
+    assert card["command"] in readme
+    parse = load_parser(model).parse(ParseInput("raw", text="Birds sing."), Limits())
+    assert parse.xpos == [None] * parse.word_count
+    # The same command again finds the finished training, and the model serves on.
+    again = train_text_parser(tmp_path, "--epochs", "2")
+    assert "2/2" not in again
+    assert find_parser(Settings(models_dir=folder), "tiny").name == "parsebank/tiny"
+
+
+@pytest.mark.slow
+def test_the_shipped_model_scores_what_its_card_says(parser: Parser, data_dir: Path) -> None:
+    card = json.loads((BUNDLED / "english" / CARD).read_text(encoding="utf-8"))
+    path = data_dir / "treebanks" / "UD_English-EWT" / "en_ewt-ud-test.conllu"
+    scores = evaluate_parser(parser, list(read_conllu(path)))
+    for kind, figures in scores.items():
+        assert figures == pytest.approx(card["scores"]["UD_English-EWT"]["test"][kind], abs=0.1)
+
+
+def test_the_shipped_model_is_small_licensed_and_beats_udpipe() -> None:
+    assert sum(file.stat().st_size for file in (BUNDLED / "english").iterdir()) <= 25_000_000
+    card = json.loads((BUNDLED / "english" / CARD).read_text(encoding="utf-8"))
+    assert card["licence"] == "CC BY-SA 4.0"
+    full = json.loads((BUNDLED.parent / "english-ewt-full.json").read_text(encoding="utf-8"))
+    for kind, figures in full["scores"]["test"].items():
+        ours = card["scores"]["UD_English-EWT"]["test"][kind]
+        assert all(ours[metric] >= figure for metric, figure in figures.items())

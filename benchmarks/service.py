@@ -113,7 +113,8 @@ def parsebank(folder: Path, workers: int) -> Iterator[tuple[str, int]]:
     port = free_port()
     serve = [str(Path(sys.executable).parent / "parsebank"), "serve", "--port", str(port)]
     options = ["--store", str(folder), "--workers", str(workers), "--log-level", "warning"]
-    with server([*serve, *options], port) as (url, pid):
+    parsers = json.dumps({"en": f"udpipe/{MODEL.stem}"})
+    with server([*serve, *options], port, PARSEBANK_PARSERS=parsers) as (url, pid):
         warm = [load.post("/parse", {"text": f"It is warm {n}."}) for n in range(16 * workers)]
         load.run(url, warm, 4 * workers)
         yield url, pid

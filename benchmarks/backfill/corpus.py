@@ -63,7 +63,8 @@ def settings(lang: str, **values: object) -> Settings:
     """Settings under which the language's model, and tokenizers in every folder, are found."""
     if lang != "en":
         values["models_dir"] = Path(DATA or "") / "models" / "udpipe"
-    return Settings(**{"tokenizers_dir": "/"} | values)
+    parsers = {"en": "udpipe/english-ewt"}  # whose library the others call
+    return Settings(**{"tokenizers_dir": "/", "parsers": parsers} | values)
 
 
 def upload(pairs: list[Pair], lang: str, **options: str) -> Iterator[bytes]:

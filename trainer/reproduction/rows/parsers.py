@@ -112,7 +112,8 @@ def _run(trial: Trial) -> Findings:
         holds=min(difference.values) >= 5,
         notes=(
             "Ours takes sentences and words of running text from the UDPipe model. No English "
-            "model of Stanza is at hand. [How to train and serve it](models.md#a-run-of-the-trainer).",
+            "model of Stanza is at hand. "
+            "[How to train and serve it](models.md#a-run-of-the-trainer).",
         ),
     )
 

@@ -1,6 +1,6 @@
 """Accuracy against speed, for every parser of a language, in one run.
 
-    python benchmarks/parsers.py TREEBANK... [--parser NAME ...] [--rounds 3] [--picture FILE]
+    python -m benchmarks.parsers TREEBANK... [--parser NAME ...] [--rounds 3] [--picture FILE]
 
 Each parser reads the test split of each treebank: F1 of the CoNLL 2018 metrics from raw text and
 from gold words, and words a second of CPU time of one core, for the paragraphs of the raw text as a
@@ -31,7 +31,8 @@ from service.training.evaluation import evaluate_parser
 from syntax import Parse, Sentence, read_conllu
 from syntax.trees.conllu import raw_text
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 LIBRARIES = ("onnxruntime", "ufal.udpipe", "stanza", "spacy", "numpy")
 
 
@@ -67,8 +68,9 @@ def measured(name: str, treebank: Path, rounds: int) -> dict[str, Any]:
 
 def in_a_process(name: str, treebank: Path, rounds: int) -> dict[str, Any]:
     """The same, in a process of its own."""
-    command = [sys.executable, __file__, str(treebank), "--rounds", str(rounds), "--one", name]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-m", "benchmarks.parsers", str(treebank), "--one", name]
+    command += ["--rounds", str(rounds)]
+    found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     result: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
     return result
 

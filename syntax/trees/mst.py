@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syntax.compiled import njit
 from syntax.errors import InputError
 
 
@@ -34,7 +33,7 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
     >>> spanning_tree([[5.0, 0, 8], [4, 9, 0]]).tolist()
     [0, 1]
     """
-    matrix = np.ascontiguousarray(scores, np.float64)
+    matrix = np.array(scores, np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != len(matrix) + 1:
         raise InputError(
             f"scores of shape {matrix.shape} are not scores of heads; give (W, W + 1): a row for "
@@ -42,6 +41,8 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
         )
     if not np.isfinite(matrix).all():
         raise InputError("a score of a head is NaN or infinite; give finite scores")
+    if (found := _greedy_heads(matrix, single_root)) is not None:
+        return found
     square = np.zeros((len(matrix) + 1, len(matrix) + 1))
     square[1:] = matrix
     np.fill_diagonal(square, 0)
@@ -50,27 +51,6 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
         # no part: from a huge number, little of the roots' scores would be left.
         square[1:, 0] -= 1 + 2 * len(matrix) * float(np.abs(square).max(initial=0))
     return _best_heads(square)[1:]
-
-
-def greedy_heads(scores: NDArray[Any]) -> NDArray[np.int64] | None:
-    """The best head of each word, if they are a tree with one root; else ``None``.
-
-    Such heads are those of `spanning_tree`, in a tenth of the time, and most sentences have them.
-
-    >>> greedy_heads(np.array([[5.0, 0, 8], [9, 4, 0]])).tolist()
-    [2, 0]
-    """
-    size = len(scores)
-    own = np.arange(size)
-    scores = scores.copy()
-    scores[own, own + 1] = -np.inf
-    heads = scores.argmax(1)
-    if np.count_nonzero(heads == 0) != 1:
-        return None
-    above = np.concatenate([[0], heads])
-    for _ in range(size.bit_length()):
-        above = above[above]
-    return None if above.any() else heads
 
 
 def sentence_heads(
@@ -117,112 +97,68 @@ def best_relations(
     return np.asarray(scores_BWR.argmax(-1), np.int64)
 
 
-@njit(cache=True, nogil=True)
+def _greedy_heads(scores: NDArray[np.float64], single_root: bool) -> NDArray[np.int32] | None:
+    """The best head of each word, if they are a tree, as of most sentences; else ``None``."""
+    own = np.arange(len(scores))
+    kept = scores[own, own + 1]
+    scores[own, own + 1] = -np.inf
+    heads = scores.argmax(1) if len(own) else own
+    scores[own, own + 1] = kept
+    if single_root and np.count_nonzero(heads == 0) != 1:
+        return None
+    above = np.concatenate([[0], heads])
+    for _ in range(len(own).bit_length()):
+        above = above[above]
+    return None if above.any() else heads.astype(np.int32)
+
+
 def _best_heads(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """Heads of the best tree over nodes, of which 0 is the root; overwrites the scores.
 
-    A cycle lives on under its first node. ``enters[k, h]`` says at which node of the k-th cycle the
-    arc from h would enter it, ``leaves[k, d]`` from which of its nodes d would hang.
+    A cycle lives on under its first node. What is noted of each says at which of its nodes the arc
+    from another node would enter it, and from which of them another node would hang.
     """
-    size = len(scores)
-    alive = np.ones(size, np.bool_)
-    head = np.zeros(size, np.int32)
-    cycles = np.zeros((size, size), np.int32)  # 1 + the head within the k-th cycle, or 0
-    enters = np.zeros((size, size), np.int32)
-    leaves = np.zeros((size, size), np.int32)
-    first = np.zeros(size, np.int32)
-    count = 0
+    np.fill_diagonal(scores, -np.inf)
+    alive = np.ones(len(scores), bool)
+    noted = []
     while True:
-        for node in range(1, size):
-            if alive[node]:
-                head[node] = _best_head(scores, alive, node)
-        found = _on_cycle(head, alive)
-        if found < 0:
+        heads = scores.argmax(1)
+        heads[0] = 0
+        cycle = _on_cycle(heads, alive)
+        if cycle is None:
             break
-        node = found
-        first[count] = found
-        while True:
-            cycles[count, node] = 1 + head[node]
-            first[count] = min(first[count], node)
-            node = head[node]
-            if node == found:
-                break
-        _contract(scores, alive, cycles[count], first[count], enters[count], leaves[count])
-        count += 1
-    for cycle in range(count - 1, -1, -1):
-        _expand(head, alive, cycles[cycle], first[cycle], enters[cycle], leaves[cycle])
-    return head
+        alive[cycle] = False
+        others = np.flatnonzero(alive)
+        first = int(cycle.min())
+        alive[first] = True
+        enter = scores[np.ix_(cycle, others)] - scores[cycle, heads[cycle]][:, None]
+        leave = scores[np.ix_(others, cycle)]
+        noted.append((cycle, heads[cycle], others, enter.argmax(0), leave.argmax(1)))
+        scores[:, cycle] = -np.inf
+        scores[first, others] = enter.max(0)
+        scores[others, first] = leave.max(1)
+    for cycle, within, others, enters, leaves in reversed(noted):
+        first = int(cycle.min())
+        above = heads[first]
+        hang = heads[others] == first
+        heads[others[hang]] = cycle[leaves[hang]]
+        heads[cycle] = within
+        heads[cycle[enters[others == above]]] = above
+    return np.asarray(heads, np.int32)
 
 
-@njit(cache=True, nogil=True)
-def _best_head(scores: NDArray[np.float64], alive: NDArray[np.bool_], node: int) -> int:
-    best = -1
-    for head in range(len(scores)):
-        if alive[head] and head != node and (best < 0 or scores[node, head] > scores[node, best]):
-            best = head
-    return best
-
-
-@njit(cache=True, nogil=True)
-def _on_cycle(head: NDArray[np.int32], alive: NDArray[np.bool_]) -> int:
-    """A node of a cycle; -1 without one."""
-    walk = np.zeros(len(head), np.int32)  # the walk on which a node was seen first
-    for start in range(1, len(head)):
+def _on_cycle(heads: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """The nodes of the first cycle that a walk from head to head finds; ``None`` without one."""
+    above = heads.tolist()
+    walks = [0] * len(above)  # the walk on which a node was seen first
+    for start in np.flatnonzero(alive).tolist()[1:]:
         node = start
-        while alive[start] and node != 0 and walk[node] == 0:
-            walk[node] = start
-            node = head[node]
-        if alive[start] and node != 0 and walk[node] == start:
-            return node
-    return -1
-
-
-@njit(cache=True, nogil=True)
-def _contract(
-    scores: NDArray[np.float64],
-    alive: NDArray[np.bool_],
-    cycle: NDArray[np.int32],
-    first: int,
-    enters: NDArray[np.int32],
-    leaves: NDArray[np.int32],
-) -> None:
-    """Make one node of a cycle: the scores of its arcs, and which of its nodes they belong to."""
-    for other in range(len(scores)):
-        if not alive[other] or cycle[other]:
-            continue
-        into, out_of = -np.inf, -np.inf
-        for node in range(1, len(scores)):
-            if not cycle[node]:
-                continue
-            gain = scores[node, other] - scores[node, cycle[node] - 1]
-            if gain > into:
-                into, enters[other] = gain, node
-            if scores[other, node] > out_of:
-                out_of, leaves[other] = scores[other, node], node
-        # Written behind the reading: the arcs of the first node are overwritten here. What no
-        # longer lives is not read again, so the scores within the cycle may stay.
-        scores[first, other], scores[other, first] = into, out_of
-    for node in range(1, len(scores)):
-        if cycle[node] and node != first:
-            alive[node] = False
-
-
-@njit(cache=True, nogil=True)
-def _expand(
-    head: NDArray[np.int32],
-    alive: NDArray[np.bool_],
-    cycle: NDArray[np.int32],
-    first: int,
-    enters: NDArray[np.int32],
-    leaves: NDArray[np.int32],
-) -> None:
-    """Give the nodes of a cycle their heads, and those that hang from it their right one."""
-    above = head[first]
-    for node in range(1, len(head)):
-        if alive[node] and node != first and head[node] == first:
-            head[node] = leaves[node]
-    for node in range(1, len(head)):
-        if cycle[node]:
-            head[node] = cycle[node] - 1
-            alive[node] = True
-    head[enters[above]] = above
+        while node and not walks[node]:
+            walks[node] = start
+            node = above[node]
+        if node and walks[node] == start:
+            nodes = [node]
+            while above[nodes[-1]] != node:
+                nodes.append(above[nodes[-1]])
+            return np.array(nodes)
+    return None

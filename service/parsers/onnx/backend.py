@@ -26,7 +26,7 @@ from service.parsers.onnx.reading import Found, Reading
 from syntax.errors import ModelLoadError
 from syntax.parsing.pieces import text_pieces, unknown_id
 from syntax.parsing.scripts import apply_lemma_script
-from syntax.trees.mst import are_root, best_relations, greedy_heads, spanning_tree
+from syntax.trees.mst import are_root, best_relations, spanning_tree
 
 _WINDOW: Final = 254
 """Pieces of a window, as in training; more would cost time, and few sentences are longer."""
@@ -147,9 +147,7 @@ ONNX: Final = Backend(
 def _heads(words: WordStates, first: int, end: int) -> Ints:
     """The heads of the best tree of words on end; ROOT is the first row of all. *Shape:* (W,)."""
     heads = np.concatenate([words.arc_head[:1], words.arc_head[first:end]])
-    scores = words.arc_dependent[first:end] @ heads.T
-    found = greedy_heads(scores)
-    return spanning_tree(scores).astype(np.int64) if found is None else found
+    return spanning_tree(words.arc_dependent[first:end] @ heads.T).astype(np.int64)
 
 
 def _read_tokenizer(model: ModelFile) -> Any:

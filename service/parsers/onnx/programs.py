@@ -34,6 +34,10 @@ _BATCH_PIECES: Final = 1_024
 """Pieces of a batch: the states between two layers then stay in the processor's cache."""
 
 
+_RELATION_WORDS: Final = 128
+"""Words whose relations are scored together: each takes a vector for every relation."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowStates:
     """What the first program says of a window's pieces, special tokens left out.
@@ -110,9 +114,17 @@ class Programs:
 
     def relations(self, dependents: Floats, heads: Floats) -> Floats:
         """Scores of the relations of words with one head each, (W, R). *Shape:* (W, C)."""
-        outputs = self._relations.run(["scores"], {"dependents": dependents, "heads": heads})
-        scores: Floats = outputs[0]
-        return scores
+        parts = [
+            self._relations.run(
+                ["scores"],
+                {
+                    "dependents": dependents[first : first + _RELATION_WORDS],
+                    "heads": heads[first : first + _RELATION_WORDS],
+                },
+            )[0]
+            for first in range(0, len(heads), _RELATION_WORDS)
+        ]
+        return np.concatenate(parts)
 
     def _framed(self, windows: Sequence[Pieces]) -> dict[str, NDArray[Any]]:
         """The inputs of the first program. *Shape:* (B, L)."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 if TYPE_CHECKING:
+    from service.parsers.onnx.backend import OnnxParser
     from service.training.evaluation import Scores
     from syntax.trees.conllu.treebank import Treebank
 
@@ -79,6 +80,7 @@ def train_own(
     work = out / f"{name}.work"
     given = [part for key, path in paths for part in (f"--{key}", str(path))]
     _run(ctx, [str(work), *given, *options])
+    _add_exceptions(work, banks)
     scores = {"rounded": _scores(work, banks), "exact": _scores(work / _EXACT, banks)}
     shown = [part for key, path in paths for part in (f"--{key}", path.name)]
     card = _described(work, name, scores, [*shown, "--name", name, *options])
@@ -97,14 +99,34 @@ def _run(ctx: typer.Context, arguments: Sequence[str]) -> None:
     commands[_TRAIN].main([*arguments], prog_name=f"parsebank {_TRAIN}", standalone_mode=False)
 
 
-def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
-    """What the parser in a folder scores, by treebank."""
+def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
+    """Note the lemmas of the treebanks that the rounded model's scripts miss."""
+    from service.parsers.onnx.folder import CARD
+    from service.training.lemmas import lemma_exceptions
+    from syntax.strict_json import parse_json
+
+    typer.echo("looking for exceptions among lemmas")
+    found = lemma_exceptions(_loaded(work), [one for bank in banks for one in bank.read("train")])
+    for folder in (work, work / _EXACT):
+        card: dict[str, Any] = parse_json((folder / CARD).read_text(encoding="utf-8"))
+        card["labels"]["exceptions"] = found
+        _write_json(folder / CARD, card)
+
+
+def _loaded(folder: Path) -> OnnxParser:
+    """The parser in a folder that no service searches."""
     from service.parsers.base import ParserIdentity
     from service.parsers.onnx.backend import load_onnx
     from service.parsers.onnx.folder import model_in
+
+    return load_onnx(model_in(folder), ParserIdentity(f"parsebank/{folder.name}", (), {}), "cpu")
+
+
+def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
+    """What the parser in a folder scores, by treebank."""
     from service.training.evaluation import evaluate_parser
 
-    parser = load_onnx(model_in(folder), ParserIdentity(f"parsebank/{folder.name}", (), {}), "cpu")
+    parser = _loaded(folder)
     scores: dict[str, Scores] = {}
     for bank in banks:
         for split in ("dev", "test"):
@@ -132,10 +154,14 @@ def _described(
     }
     labels = card.pop("labels")  # long, and so the last
     card = {**card, **facts, "labels": labels}
-    text = json.dumps(card, indent=1, ensure_ascii=False)
-    (work / CARD).write_text(f"{text}\n", encoding="utf-8")
+    _write_json(work / CARD, card)
     (work / "README.md").write_text("\n".join(_markdown(card)) + "\n", encoding="utf-8")
     return card
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def _installed(work: Path, out: Path, name: str) -> Path:

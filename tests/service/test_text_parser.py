@@ -24,6 +24,7 @@ from service.parsers.registry import bundled_models_dir
 from service.parsers.surface import is_continued
 from service.settings import Settings
 from service.training.evaluation import evaluate_parser
+from service.training.lemmas import lemma_exceptions
 from syntax import Parse
 from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
 from syntax.trees.conllu import read_conllu
@@ -249,6 +250,19 @@ def test_a_damaged_file_is_named(copied: Path, name: str) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(ModelLoadError, match=name):
         load_copy(copied)
+
+
+def test_lemmas_that_scripts_miss_are_exceptions(parser: Parser) -> None:
+    (sentence,) = parser.parse(ParseInput("raw", text="The dogs sleep."), Limits()).sentences()
+    assert lemma_exceptions(parser, [sentence]) == {}
+    told = tuple(
+        replace(word, lemma="hound") if word.form == "dogs" else word for word in sentence.words
+    )
+    other = replace(sentence, words=told)
+    assert lemma_exceptions(parser, [sentence, other]) == {}
+    assert lemma_exceptions(parser, [sentence, other, other]) == {"dogs": {"NOUN": "hound"}}
+    (found,) = parses(parser, [ParseInput("pretokenized", tokens=("'ve", "sometime$"))])
+    assert found.lemma[0] == "have"
 
 
 @pytest.mark.slow

@@ -122,9 +122,15 @@ class OnnxParser(BulkParser):
         for column, classes in words.tags.items():
             columns[column] = self._names[column][classes[part]].tolist()
         if "lemma" in words.tags:
-            columns["lemma"] = [*map(apply_lemma_script, columns["lemma"], form)]
+            columns["lemma"] = [*map(self._lemma, form, columns["upos"], columns["lemma"])]
         deprel = self._names["deprel"][relations].tolist()
         return Annotation(form=form, head=head.tolist(), deprel=deprel, **columns)
+
+    def _lemma(self, form: str, upos: str, script: str) -> str:
+        known = self._labels.exceptions.get(form)
+        if known is not None and upos in known:
+            return known[upos]
+        return apply_lemma_script(script, form)
 
 
 def load_onnx(model: ModelFile, identity: ParserIdentity, device: str) -> OnnxParser:  # noqa: ARG001 - it runs on the processor whatever is asked for

@@ -45,12 +45,14 @@ class Labels(BaseModel):
         tags: Values of each column that the model gives; of ``lemma``, scripts.
         deprel: Relations.
         spaces: Whether tokens may have spaces in them.
+        exceptions: The lemma of a form by its UPOS, where its script is wrong more often.
     """
 
     split: Names
     tags: dict[Column, Names]
     deprel: Names
     spaces: bool
+    exceptions: dict[str, dict[str, str]] = {}
 
 
 class ModelCard(BaseModel):

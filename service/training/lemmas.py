@@ -1,0 +1,43 @@
+"""Lemmas that scripts of edits miss: irregular forms, names, abbreviations.
+
+A classifier of scripts generalises, and a treebank's own words need no generalisation: Stanza, too,
+looks them up before it classifies (Qi et al. 2020, "Stanza", section 2.1).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from service.parsers.base import Limits, ParseInput, Parser
+from syntax import Parse, Sentence
+
+
+def lemma_exceptions(parser: Parser, sentences: Sequence[Sentence]) -> dict[str, dict[str, str]]:
+    """The commonest lemma of each form, by UPOS, where the parser is right less often than it.
+
+    Args:
+        parser: Gives lemmas of the sentences' words.
+        sentences: Of the treebanks that it was trained on.
+    """
+    lemmas: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    right = Counter[tuple[str, str]]()
+    items = [
+        ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
+        for sentence in sentences
+    ]
+    parses = parser.parse_many(items, Limits())
+    for sentence, parse in zip(sentences, parses, strict=True):
+        if not isinstance(parse, Parse):
+            continue
+        for word, lemma in zip(sentence.words, parse.lemma, strict=True):
+            if word.lemma is not None and word.upos is not None:
+                pair = word.form, word.upos
+                lemmas[pair][word.lemma] += 1
+                right[pair] += lemma == word.lemma
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for (form, upos), seen in sorted(lemmas.items()):
+        lemma, times = min(seen.items(), key=lambda one: (-one[1], one[0]))
+        if right[form, upos] < times:
+            found[form][upos] = lemma
+    return dict(found)

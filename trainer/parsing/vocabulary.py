@@ -17,6 +17,7 @@ from torch import nn
 
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 
 _CONTINUED: Final = "##"
 _SPACE: Final = "▁"
@@ -43,7 +44,7 @@ def trimmed(
     Raises:
         SpecError: The tokenizer is of another kind.
     """
-    content = json.loads(tokenizer.to_str())
+    content = parse_json(tokenizer.to_str())
     model = content["model"]
     if model["type"] == "WordPiece":
         names = sorted(model["vocab"], key=model["vocab"].__getitem__)

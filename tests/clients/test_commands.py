@@ -45,11 +45,11 @@ def parsebank(store, monkeypatch):
 
 
 def test_parse_shows_a_tree(parsebank):
-    result = parsebank("parse", "The nurse thanked the driver.")
+    result = parsebank("parse", "The nurse called the driver.")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "The nurse thanked the driver.",
-        "└── thanked  root  VERB",
+        "The nurse called the driver.",
+        "└── called  root  VERB",
         "    ├── nurse  nsubj  NOUN",
         "    │   └── The  det  DET",
         "    ├── driver  obj  NOUN",

@@ -17,7 +17,7 @@ from clients.benchmarks import SAMPLE
 from clients.cli import build_app
 
 TOKENIZER = "parsebank-wordpiece-en"
-TEXT = "The nurse thanked the driver."
+TEXT = "The nurse called the driver."
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conllu"
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -60,7 +60,7 @@ def test_a_text_is_shown_as_a_tree_in_characters(show, store):
     result = show(TEXT, "--store", store)
     assert result.stdout.splitlines() == [
         TEXT,
-        "└── thanked  root  VERB",
+        "└── called  root  VERB",
         "    ├── nurse  nsubj  NOUN",
         "    │   └── The  det  DET",
         "    ├── driver  obj  NOUN",

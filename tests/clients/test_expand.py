@@ -51,7 +51,9 @@ def test_texts_become_the_words_of_their_parse(client) -> None:
 def test_the_tree_of_the_words_is_that_of_the_text(client) -> None:
     texts = ["I don't know, and Peter's friends can't either.", "She's gonna see it."]
     written = client.parse(texts=texts, parser="english-ewt", mode="sentence").parsed()
-    words = client.parse(tokens=[item.parse.form for item in written], parser="english-ewt").parsed()
+    words = client.parse(
+        tokens=[item.parse.form for item in written], parser="english-ewt"
+    ).parsed()
     assert len(written[0].parse.token_start) < written[0].parse.word_count
     for one, other in zip(written, words, strict=True):
         for column in ("form", "head", "deprel", "upos"):

@@ -66,6 +66,12 @@ def english() -> Parser:
 
 
 @pytest.fixture(scope="session")
+def text_english() -> Parser:
+    """The bundled parser of running text, loaded into this process."""
+    return load_parser(find_parser(Settings(store="unused"), "parsebank/english"))
+
+
+@pytest.fixture(scope="session")
 def udpipe_french(data_dir: Path) -> Parser:
     """UDPipe's own French parser, loaded into this process."""
     settings = Settings(store="unused", models_dir=data_dir / "models" / "udpipe")

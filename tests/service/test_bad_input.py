@@ -22,6 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 GOOD = "It works."
 NO_SPACE = "abcdefghij" * 9_000
 
+PARSERS = {"en": "udpipe/english-ewt"}
+
 ITEMS: dict[str, tuple[str, str | None]] = {
     "empty": ("", "empty_text"),
     "white space": (" \t\r\n\u2003", "empty_text"),

@@ -268,7 +268,8 @@ async def test_no_request_may_take_longer_than_the_setting(serve: Callable[..., 
 
 
 async def test_conllu_names_every_sentence_once(client: httpx.AsyncClient) -> None:
-    texts = ["One. Two!", "", "I can't.  It's (over)\nagain.", "One. Two!"]
+    two = "Birds sing. Dogs bark!"
+    texts = [two, "", "I can't.  It's (over)\nagain.", two]
     answer = await client.post("/parse?format=conllu", json={"texts": texts})
     sentences = list(parse_conllu(answer.text))
     names = [sentence.sent_id for sentence in sentences]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -308,3 +309,21 @@ def test_the_shipped_model_is_small_licensed_and_beats_udpipe() -> None:
     for kind, figures in full["scores"]["test"].items():
         ours = card["scores"]["UD_English-EWT"]["test"][kind]
         assert all(ours[metric] >= figure for metric, figure in figures.items())
+
+
+def test_forked_workers_share_the_pages_of_the_weights(parser: Parser) -> None:
+    items = raw(*TEXTS)
+    parses(parser, items)
+    context = get_context("fork")
+    queue = context.Queue()
+
+    def measure() -> None:
+        parses(parser, items)
+        queue.put(psutil.Process().memory_full_info().uss)
+
+    child = context.Process(target=measure)
+    child.start()
+    own = queue.get(timeout=60)
+    child.join()
+    size = sum(file.stat().st_size for file in (BUNDLED / "english").iterdir())
+    assert own < 2 * size < psutil.Process().memory_info().rss

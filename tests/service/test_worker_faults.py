@@ -144,7 +144,7 @@ async def test_texts_wait_for_a_fork_server_that_is_killed_as_it_loads(serve: Se
 async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
     serve: Serve, tmp_path: Path
 ) -> None:
-    source = find_parser(Settings(store="unused"), lang="en").path
+    source = find_parser(Settings(store="unused"), "udpipe/english-ewt").path
     path = tmp_path / "models" / "english-x.udpipe"
     path.parent.mkdir()
     shutil.copy(source, path)
@@ -163,7 +163,7 @@ async def test_a_damaged_model_is_named_and_taken_again_when_it_is_sound(
 
 async def test_texts_in_flight_fail_by_name_when_the_model_vanishes(tmp_path: Path) -> None:
     path = tmp_path / "english-x.udpipe"
-    shutil.copy(find_parser(Settings(store="unused"), lang="en").path, path)
+    shutil.copy(find_parser(Settings(store="unused"), "udpipe/english-ewt").path, path)
     settings = Settings(store="unused", models_dir=tmp_path, workers=2)
     model = find_parser(settings, "english-x")
     pools = WorkerPools(settings)

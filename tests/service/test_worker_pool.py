@@ -28,7 +28,7 @@ LONG = ParseInput("sentence", text="word " * 1000)
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running() -> AsyncIterator[WorkerPool]:
     settings = Settings(store="unused", workers=2)
-    model = find_parser(settings, lang="en")
+    model = find_parser(settings, "udpipe/english-ewt")
     started = WorkerPool(model, identify(model).fingerprint, settings)
     await started.start()
     yield started

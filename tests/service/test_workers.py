@@ -37,7 +37,7 @@ HUGE = ParseInput("sentence", text="word " * 3000)
 @asynccontextmanager
 async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
     settings = Settings(**{"store": "unused", "workers": 2, **fields})
-    model = find_parser(settings, lang="en")
+    model = find_parser(settings, "udpipe/english-ewt")
     started = WorkerPool(model, identify(model).fingerprint, settings)
     await started.start()
     try:
@@ -47,7 +47,7 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
 
 
 async def test_load_error_tells_how_the_process_ended() -> None:
-    model = find_parser(Settings(store="unused"), lang="en")
+    model = find_parser(Settings(store="unused"), "udpipe/english-ewt")
     crashing = replace(model, parts=("no path",))
     with pytest.raises(ModelLoadError, match="its process ended with exit code 1; check the file"):
         await ForkServer.start(crashing, Limits(), "cpu", 300)

@@ -125,7 +125,7 @@ async def test_unusable_examples_are_dropped_by_name(
     items += [pair(100 + n, first=text) for n, text in enumerate(texts)]
     items += [pair(200, second="\0"), pair(201, first="", second="\0")]
     items += [{"rejected": {"example_id": "r1", "reason": "example", "message": "2 fields"}}] * 2
-    job = await shared.backfill(ndjson(items), "mixed")
+    job = await shared.backfill(ndjson(items, parser="udpipe/english-ewt"), "mixed")
     assert job["state"] == "done"
     counts = job["counts"]
     expected = {

@@ -30,7 +30,8 @@ def upload() -> bytes:
         pair(71, "Fred", second="a\0b"),
     ]
     items += [{"rejected": {"example_id": "r", "reason": "example", "message": "2 fields"}}]
-    return ndjson([*items, pair(80, "Fred", first="word " * 1500)])
+    items.append(pair(80, "Fred", first="word " * 1500))
+    return ndjson(items, parser="udpipe/english-ewt")
 
 
 @pytest.mark.slow
@@ -50,7 +51,8 @@ async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
 
 
 async def test_after_a_backfill_nothing_is_left_to_store(shared: Service) -> None:
-    body = ndjson([*pairs(4, "Ruth"), *[pair(5, "Ruth", first="word " * 1500)] * 2])
+    items = [*pairs(4, "Ruth"), *[pair(5, "Ruth", first="word " * 1500)] * 2]
+    body = ndjson(items, parser="udpipe/english-ewt")
     counts = (await shared.backfill(body, "finished"))["counts"]
     again = await forecast(shared, body, "finished")
     assert again["dropped"] == counts["dropped"] == {"sentence_too_long": 2}

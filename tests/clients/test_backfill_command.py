@@ -101,7 +101,7 @@ def damaged_model(tmp_path, monkeypatch) -> str:
     """A French model whose file is not the recorded one; gives the error."""
     path = tmp_path / "models" / "french-gsd.udpipe"
     path.parent.mkdir()
-    shutil.copyfile(find_parser(Settings(), lang="en").path, path)
+    shutil.copyfile(find_parser(Settings(), "udpipe/english-ewt").path, path)
     name, files = f"udpipe/{path.stem}", (RecordedFile(path.name),)
     record = ModelRecord(name, "udpipe.v1", files, language="fr", sha256="0" * 64)
     write_records(path.parent, {name: record})
@@ -238,7 +238,7 @@ def other_parser(tmp_path, monkeypatch) -> None:
     """The bundled model under another name as well, which makes another parser of it."""
     folder = tmp_path / "models"
     folder.mkdir()
-    (folder / "english-other.udpipe").symlink_to(find_parser(Settings(), lang="en").path)
+    (folder / "english-other.udpipe").symlink_to(find_parser(Settings(), "udpipe/english-ewt").path)
     monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(folder))
 
 

@@ -24,7 +24,7 @@ from trainer.parsing.labels import Labels
 from trainer.parsing.model import TextParser, positions
 from trainer.parsing.quantization import set_state
 from trainer.parsing.training import Corpus, Report, TrainingOptions, train
-from trainer.parsing.vocabulary import keep_rows, trimmed, used_pieces
+from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
 
 FORMAT: Final = 1
 EXACT: Final = "exact"
@@ -98,7 +98,7 @@ def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialT
     found = fast_tokenizer(plan.encoder)
     if found is None:
         raise SpecError(f"{plan.encoder} has no fast tokenizer on this machine; give its folder")
-    tokenizer = found.backend_tokenizer
+    tokenizer = separated(found.backend_tokenizer)
     special = special_tokens_of(tokenizer, dict(found.special_tokens_map))
     if special is None:
         raise SpecError(f"the tokenizer of {plan.encoder} puts no tokens around a text")

@@ -40,7 +40,7 @@ from trainer.parsing.quantization import (
     weight_steps,
 )
 from trainer.parsing.training import Corpus, TrainingOptions, collate, train
-from trainer.parsing.vocabulary import keep_rows, trimmed, used_pieces
+from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
 
 SENTENCES = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
 LABELS = Labels.of(SENTENCES, rarest_lemma=1)
@@ -236,6 +236,27 @@ def test_a_trimmed_tokenizer_reads_its_texts_as_before(chosen: set[int]) -> None
         assert [kept[one] for one in after.ids] == before.ids
     assert [kept[one] for one in framing.prefix] == list(special.prefix)
     assert kept[framing.pad_id] == special.pad_id
+
+
+def test_no_piece_of_a_separated_tokenizer_has_two_tokens() -> None:
+    joined = ("▁(", "),", "我们", "▁$", "word")
+    single = dict.fromkeys("▁(),我们$word")
+    vocabulary = [
+        ("<unk>", 0.0),
+        *((one, -1.0) for one in joined),
+        *((one, -5.0) for one in single),
+    ]
+    whole = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=0))
+    whole.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    text = "(word), 我们 $word"
+    assert set(joined) < set(whole.encode(text).tokens)
+    apart = separated(whole)
+    parted = ["▁", "(", "word", ")", ",", "▁", "我", "们", "▁", "$", "word"]
+    assert apart.encode(text).tokens == parted
+    plain = SpecialTokens(prefix=(), separator=(), suffix=(), pad_id=0, vocab_size=16, unk_id=0)
+    fewer, framing, kept = trimmed(apart, plain, used_pieces(apart, ["(word)"]))
+    assert fewer.get_vocab_size() == framing.vocab_size == len(kept) == len(vocabulary) - 2
+    assert fewer.encode(text).tokens == parted
 
 
 def test_the_vectors_of_trimmed_pieces_stay(encoder: Path) -> None:

@@ -120,7 +120,8 @@ def test_changes_within_a_tick_of_the_clock_are_seen(tmp_path: Path, bundled: Pa
 
 def test_both_backends_serve_one_folder(data_dir: Path) -> None:
     settings = settings_for(data_dir / "models")
-    assert {model.backend for model in list_models(settings)} == {"udpipe.v1", "stanza.v1"}
+    backends = {"parsebank.v2", "udpipe.v1", "stanza.v1"}
+    assert {model.backend for model in list_models(settings)} == backends
     assert find_parser(settings, "stanza/fr").langs[0] == "fr"
     # UDPipe is registered first, so it answers for a language that both have.
     assert find_parser(settings, lang="fr").name.startswith("udpipe/")

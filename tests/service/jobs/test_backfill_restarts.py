@@ -222,7 +222,8 @@ async def test_hanging_text_is_dropped_after_the_step_limit(
     let_workers_hang(tmp_path / "site", monkeypatch, hang)
     items = [*pairs(30), pair(30, second="A HANGING text.")]
     async with running(job_workers=1, job_text_seconds=5) as service:
-        job = await service.ended(await service.submit(ndjson(items)), 400)
+        body = ndjson(items, parser="udpipe/english-ewt")
+        job = await service.ended(await service.submit(body), 400)
         assert (job["state"], job["counts"]["stored"]) == ("done", 30), job
         assert job["counts"]["dropped"] == {"worker_died": 1}
         assert len(service.rows()) == 30
@@ -235,7 +236,8 @@ async def test_a_stop_while_a_text_takes_long_is_no_try(
     with monkeypatch.context() as patch:
         let_workers_hang(tmp_path / "site", patch, "time.sleep(1_000)")
         async with running(job_workers=1) as service:
-            job = await service.submit(ndjson([pair(0, second="A HANGING text.")]))
+            text = pair(0, second="A HANGING text.")
+            job = await service.submit(ndjson([text], parser="udpipe/english-ewt"))
             await until_parsing(service)
         assert tries_of(service) == [0]
     async with running(job_workers=1, job_max_tries=1) as service:

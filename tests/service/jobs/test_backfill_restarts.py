@@ -251,7 +251,8 @@ async def test_a_worker_that_dies_before_a_stop_has_used_a_try(
 ) -> None:
     let_workers_hang(tmp_path / "site", monkeypatch, "time.sleep(1_000)")
     async with running(job_workers=1) as service:
-        await service.submit(ndjson([pair(0, second="A HANGING text.")]))
+        text = pair(0, second="A HANGING text.")
+        await service.submit(ndjson([text], parser="udpipe/english-ewt"))
         await until_parsing(service)
         for pid in service.jobs.worker_pids:
             os.kill(pid, signal.SIGKILL)

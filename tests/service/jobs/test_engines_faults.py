@@ -174,10 +174,11 @@ async def test_fatal_text_is_dropped_by_name(tmp_path: Path) -> None:
     preload = tmp_path / "deadly.py"
     preload.write_text(DEADLY)
     items = [*pairs(60), pair(60, second="A DEADLY text.")]
+    body = ndjson(items, parser="udpipe/english-ewt")
     arguments = ("--preload", str(preload))
     with Cluster(tmp_path / "cluster", workers=2, arguments=arguments) as cluster:
         async with on(cluster, tmp_path) as service:
-            job = await service.ended(await service.submit(ndjson(items)), 400)
+            job = await service.ended(await service.submit(body), 400)
             assert job["state"] == "done"
             assert job["counts"]["dropped"] == {"worker_died": 1}
             assert job["counts"]["stored"] == 60
@@ -232,11 +233,12 @@ async def test_a_text_may_take_longer_than_a_lease_and_no_longer_than_its_own_li
     preload = tmp_path / "slow.py"
     preload.write_text(SLOW)
     items = [*pairs(30), pair(30, second="A SLOW text."), pair(31, second="A HANGING text.")]
+    body = ndjson(items, parser="udpipe/english-ewt")
     with Cluster(tmp_path / "cluster", arguments=("--preload", str(preload))) as cluster:
         cluster.wait_for_workers()
         changes = {"job_lease_seconds": 4, "job_text_seconds": 20, "job_shard_segments": 3_000}
         async with on(cluster, tmp_path, **changes) as service:
-            job = await service.ended(await service.submit(ndjson(items)), 500)
+            job = await service.ended(await service.submit(body), 500)
             assert (job["state"], job["counts"]["stored"]) == ("done", 31), job
             assert job["counts"]["dropped"] == {"worker_died": 1}
             assert len(service.rows()) == 31

@@ -64,7 +64,7 @@ def three(tmp_path: Path) -> list[tuple[ModelFile, str]]:
     for name in ("german-a", "french-b"):
         shutil.copy(source.path, tmp_path / f"{name}.udpipe")
     settings = Settings(store="unused", models_dir=tmp_path)
-    return [named(find_parser(settings, lang=lang)) for lang in ("en", "de", "fr")]
+    return [named(find_parser(settings, name)) for name in (ENGLISH, "german-a", "french-b")]
 
 
 def langs(pools: WorkerPools) -> list[str]:

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from service.training.command import train_udpipe
 from service.training.own_command import train_own
+from syntax.commands.call import call_command
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -266,17 +267,13 @@ def _exported(ctx: typer.Context, run: Path) -> Iterator[Path]:
     call it, because the service imports nothing of the trainer.
     """
     from service.parsers.own.folder import CARD
-    from syntax.extras import missing_extra
 
     if (run / CARD).is_file():
         yield run
         return
-    commands: Any = getattr(ctx.find_root().command, "commands", {})
-    if _EXPORT not in commands:
-        raise missing_extra("a run is exported with torch", "train")
     with TemporaryDirectory(prefix="parsebank-") as made:
-        commands[_EXPORT].main(
-            [str(run), made], prog_name=f"parsebank {_EXPORT}", standalone_mode=False
+        call_command(
+            ctx, _EXPORT, str(run), made, problem="a run is exported with torch", extra="train"
         )
         yield Path(made)
 

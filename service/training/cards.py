@@ -132,7 +132,7 @@ def note_trained(settings: Settings, model: ModelFile, card: Mapping[str, Any]) 
 
 
 def _is_searched(file: Path, folder: Path) -> bool:
-    """Whether a file is in a folder of models, or in that of one model in it."""
+    """True of a file in a folder of models, or in that of one model in it."""
     searched = {place.resolve() for place in places(folder)}
     return not searched.isdisjoint(file.resolve().parents[:2])
 

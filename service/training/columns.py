@@ -22,7 +22,7 @@ def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) ->
 
 
 def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns ``lemma``, ``xpos`` and ``feats`` that any word has a value in."""
+    """The columns, of ``lemma``, ``xpos`` and ``feats``, in which any word has a value."""
     words = [word for sentence in sentences for word in sentence.words]
     return tuple(
         column for column in columns if any(getattr(word, column) is not None for word in words)

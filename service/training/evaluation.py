@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -25,21 +25,27 @@ def evaluate_parser(parser: Parser, gold: Sequence[Sentence]) -> dict[str, dict[
     that segmentation is perfect, and tags and trees are measured alone.
     """
     whole = ParseInput("raw", text=raw_text(gold), long_sentences="split")
-    words = [
-        ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
-        for sentence in gold
-    ]
-    pairs = zip(gold, parser.parse_many(words, _LIMITS), strict=True)
+    pairs = zip(gold, parsed_words(parser, gold), strict=True)
     return {
         "raw": _figures(gold, parser.parse(whole, _LIMITS).sentences()),
         "gold_tokens": _figures(gold, [_annotated(*pair) for pair in pairs]),
     }
 
 
-def _annotated(gold: Sentence, found: Parse | ParsebankError) -> Sentence:
+def parsed_words(parser: Parser, sentences: Iterable[Sentence]) -> Iterator[Parse]:
+    """The parse of each sentence's words; raises what the parser raises."""
+    items = [
+        ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
+        for sentence in sentences
+    ]
+    for found in parser.parse_many(items, _LIMITS):
+        if isinstance(found, ParsebankError):
+            raise found
+        yield found
+
+
+def _annotated(gold: Sentence, found: Parse) -> Sentence:
     """The gold sentence with the tags and the tree that were found for its words."""
-    if isinstance(found, ParsebankError):
-        raise found
     columns = zip(
         *(found.lemma, found.upos, found.xpos, found.feats, found.head, found.deprel), strict=True
     )

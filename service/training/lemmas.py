@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from service.parsers.base import Limits, ParseInput, Parser
-from syntax import Parse, Sentence
+from service.parsers.base import Parser
+from service.training.evaluation import parsed_words
+from syntax import Sentence
 
 
 def lemma_exceptions(parser: Parser, sentences: Sequence[Sentence]) -> dict[str, dict[str, str]]:
@@ -22,14 +23,7 @@ def lemma_exceptions(parser: Parser, sentences: Sequence[Sentence]) -> dict[str,
     """
     lemmas: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     right = Counter[tuple[str, str]]()
-    items = [
-        ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
-        for sentence in sentences
-    ]
-    parses = parser.parse_many(items, Limits())
-    for sentence, parse in zip(sentences, parses, strict=True):
-        if not isinstance(parse, Parse):
-            continue
+    for sentence, parse in zip(sentences, parsed_words(parser, sentences), strict=True):
         for word, lemma in zip(sentence.words, parse.lemma, strict=True):
             if word.lemma is not None and word.upos is not None:
                 pair = word.form, word.upos

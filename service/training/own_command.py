@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from syntax.commands.call import call_command
+from syntax.parsing.folder import CARD, EXACT, FILES, PROGRAMS
+
 if TYPE_CHECKING:
     from service.parsers.onnx.backend import OnnxParser
     from service.training.evaluation import Scores
     from syntax.trees.conllu.treebank import Treebank
 
 _TRAIN: Final = "train-parser"
-_EXACT: Final = "exact"
-"""Folder of the programs that are not rounded."""
 
 
 def train_own(
@@ -79,9 +80,14 @@ def train_own(
     options += ["--whole-vocabulary"] if whole_vocabulary else []
     work = out / f"{name}.work"
     given = [part for key, path in paths for part in (f"--{key}", str(path))]
-    _run(ctx, [str(work), *given, *options])
+    call_command(
+        ctx,
+        *(_TRAIN, str(work), *given, *options),
+        problem="a parser is trained with torch",
+        extra="train",
+    )
     _add_exceptions(work, banks)
-    scores = {"rounded": _scores(work, banks), "exact": _scores(work / _EXACT, banks)}
+    scores = {"rounded": _scores(work, banks), "exact": _scores(work / EXACT, banks)}
     shown = [part for key, path in paths for part in (f"--{key}", path.name)]
     card = _described(work, name, scores, [*shown, "--name", name, *options])
     _record(_installed(work, out, name), card)
@@ -89,26 +95,15 @@ def train_own(
         typer.echo(line)
 
 
-def _run(ctx: typer.Context, arguments: Sequence[str]) -> None:
-    """Run the trainer's part, which is there where the trainer is installed."""
-    from syntax.extras import missing_extra
-
-    commands: Any = getattr(ctx.find_root().command, "commands", {})
-    if _TRAIN not in commands:
-        raise missing_extra("a parser is trained with torch", "train")
-    commands[_TRAIN].main([*arguments], prog_name=f"parsebank {_TRAIN}", standalone_mode=False)
-
-
 def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
     """Note the lemmas of the treebanks that the rounded model's scripts miss."""
-    from service.parsers.onnx.folder import CARD
+    from service.parsers.records import model_card
     from service.training.lemmas import lemma_exceptions
-    from syntax.strict_json import parse_json
 
     typer.echo("looking for exceptions among lemmas")
     found = lemma_exceptions(_loaded(work), [one for bank in banks for one in bank.read("train")])
-    for folder in (work, work / _EXACT):
-        card: dict[str, Any] = parse_json((folder / CARD).read_text(encoding="utf-8"))
+    for folder in (work, work / EXACT):
+        card = model_card(folder / CARD)
         card["labels"]["exceptions"] = found
         _write_json(folder / CARD, card)
 
@@ -123,7 +118,7 @@ def _loaded(folder: Path) -> OnnxParser:
 
 
 def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
-    """What the parser in a folder scores, by treebank."""
+    """Scores of the parser in a folder, by treebank."""
     from service.training.evaluation import evaluate_parser
 
     parser = _loaded(folder)
@@ -140,10 +135,9 @@ def _described(
     work: Path, name: str, scores: Mapping[str, Any], command: Sequence[str]
 ) -> dict[str, Any]:
     """The card with scores and command, for programs and for people."""
-    from service.parsers.onnx.folder import CARD, PROGRAMS
-    from syntax.strict_json import parse_json
+    from service.parsers.records import model_card
 
-    card: dict[str, Any] = parse_json((work / CARD).read_text(encoding="utf-8"))
+    card = model_card(work / CARD)
     facts = {
         "name": name,
         "size": sum((work / program).stat().st_size for program in PROGRAMS),
@@ -166,7 +160,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _installed(work: Path, out: Path, name: str) -> Path:
     """Put the model where the service finds it; an earlier one of this name serves until then."""
-    from service.parsers.onnx.folder import FAMILY, FILES
+    from service.parsers.onnx.folder import FAMILY
 
     target = out / FAMILY / name
     draft = target.with_name(f".{name}.new")
@@ -223,12 +217,7 @@ def _markdown(card: Mapping[str, Any]) -> Iterator[str]:
     yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018); in"
     yield "brackets, the points that rounding to integers adds or takes."
     yield from ("", *_score_rows(card), "", "## Training", "")
-    yield from (
-        "```",
-        card["command"],
-        "```",
-        "",
-        f"{card['date']}. Learned from the train splits;",
-    )
-    yield "the dev splits chose nothing; the test splits were used for the scores only."
+    yield from ("```", card["command"], "```", "")
+    yield f"{card['date']}. Learned from the train splits; the dev splits chose nothing; the test"
+    yield "splits were used for the scores only."
     yield from ("", f"{card['size']:,} bytes of programs.")

@@ -1,1 +1,1 @@
-"""What a parser that reads wordpieces and its training share: pieces, and scripts of edits."""
+"""Parts that a parser of running text shares with its training: pieces, edit scripts, files."""

@@ -24,6 +24,9 @@ SURFACES: Final = 16
 NOTHING, SPACE, LINE, PARAGRAPH = range(4)
 """Kinds of white space behind a piece: the surface modulo 4 is one of them."""
 
+INSIDE, TOKEN_END, SENTENCE_END = range(3)
+"""Classes of pieces: within a token, the last one of a token, the last one of a sentence."""
+
 _UNCASED, _LOWER, _TITLE, _UPPER = range(4)
 
 _WRITTEN: Final = re.compile(r"\S+")

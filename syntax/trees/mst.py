@@ -98,12 +98,13 @@ def best_relations(
 
 
 def _greedy_heads(scores: NDArray[np.float64], single_root: bool) -> NDArray[np.int32] | None:
-    """The best head of each word, if they are a tree, as of most sentences; else ``None``."""
+    """The best head of each word, if they are a tree, as of most sentences; else ``None``.
+
+    Overwrites the scores of words as their own heads.
+    """
     own = np.arange(len(scores))
-    kept = scores[own, own + 1]
     scores[own, own + 1] = -np.inf
-    heads = scores.argmax(1) if len(own) else own
-    scores[own, own + 1] = kept
+    heads = scores.argmax(1)
     if single_root and np.count_nonzero(heads == 0) != 1:
         return None
     above = np.concatenate([[0], heads])

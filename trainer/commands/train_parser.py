@@ -18,30 +18,22 @@ if TYPE_CHECKING:
 
 
 def train_parser(
-    folder: Annotated[Path, typer.Argument(help="Folder for checkpoint and parser.")],
-    treebank: Annotated[
-        list[Path], typer.Option(help="Folder with *-ud-{train,dev}.conllu; may be repeated.")
-    ],
-    encoder: Annotated[str, typer.Option(help="Folder of an encoder and its tokenizer.")],
-    lang: Annotated[str, typer.Option(help="ISO code. Default: of the first treebank.")] = "",
-    corpus: Annotated[
-        list[Path] | None, typer.Option(help="Text whose pieces stay, too; may be repeated.")
-    ] = None,
-    whole_vocabulary: Annotated[
-        bool, typer.Option("--whole-vocabulary", help="Keep all pieces of the encoder.")
-    ] = False,
-    layers: Annotated[
-        int | None, typer.Option(min=1, help="Keep only the first layers of the encoder.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the treebanks.")] = 15,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
-    treebank_version: Annotated[str, typer.Option(help="Release or commit.")] = "",
-    licence: Annotated[str, typer.Option(help="Licence. Default: of the READMEs.")] = "",
-    attribution: Annotated[str, typer.Option(help="Authors. Default: of the READMEs.")] = "",
+    folder: Path,
+    treebank: Annotated[list[Path], typer.Option()],
+    encoder: Annotated[str, typer.Option()],
+    epochs: Annotated[int, typer.Option()],
+    seed: Annotated[int, typer.Option()],
+    lang: str = "",
+    corpus: Annotated[list[Path] | None, typer.Option()] = None,
+    whole_vocabulary: Annotated[bool, typer.Option("--whole-vocabulary")] = False,
+    layers: int | None = None,
+    treebank_version: str = "",
+    licence: str = "",
+    attribution: str = "",
 ) -> None:
-    """Train a parser of running text and write its programs; `models train own` calls it.
+    """Train a parser and write its programs; `models train own` calls it and has the same options.
 
-    The same command goes on where it was stopped.
+    The same command goes on after the last pass that it finished.
     """
     require_training()
     quiet_transformers()

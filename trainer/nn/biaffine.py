@@ -107,17 +107,17 @@ def states_at(states_BHD: Tensor, places_BW: Tensor) -> Tensor:
     return states_BHD.gather(1, places_BW[:, :, None].expand(-1, -1, states_BHD.shape[2]))
 
 
-def summed_loss(scores_BWC: Tensor, targets_BW: Tensor) -> Tensor:
-    """Sum of the cross-entropies of the targets that are not -100."""
+def summed_loss(scores: Tensor, targets: Tensor) -> Tensor:
+    """Sum of the cross-entropies of the targets (...) that are not -100; scores are (..., C)."""
     return F.cross_entropy(
-        scores_BWC.flatten(0, 1), targets_BW.flatten(), ignore_index=IGNORE, reduction="sum"
+        scores.flatten(0, -2), targets.flatten(), ignore_index=IGNORE, reduction="sum"
     )
 
 
-def mean_loss(scores_BWC: Tensor, targets_BW: Tensor) -> Tensor:
-    """Mean of the cross-entropies of the targets that are not -100; 0 without any."""
-    count = (targets_BW != IGNORE).sum().clamp(min=1)
-    return summed_loss(scores_BWC, targets_BW) / count
+def mean_loss(scores: Tensor, targets: Tensor) -> Tensor:
+    """Mean of the cross-entropies of the targets (...) that are not -100; 0 without any."""
+    count = (targets != IGNORE).sum().clamp(min=1)
+    return summed_loss(scores, targets) / count
 
 
 def keep_torch_weights(module: nn.Module) -> nn.Module:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 from transformers import AutoModel
@@ -15,6 +15,7 @@ from transformers import AutoModel
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.fingerprint import file_sha256, fingerprint
+from syntax.parsing.folder import CARD, EXACT, FORMAT, TOKENIZER
 from syntax.tokenizers import special_tokens_of
 from syntax.trees.conllu.treebank import Treebank
 from trainer.nn.tokenizer import fast_tokenizer
@@ -25,10 +26,6 @@ from trainer.parsing.model import TextParser, positions
 from trainer.parsing.quantization import set_state
 from trainer.parsing.training import Corpus, Report, TrainingOptions, train
 from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
-
-FORMAT: Final = 1
-EXACT: Final = "exact"
-"""Folder of the same programs in 32-bit numbers, to measure what rounding costs."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
     """Train a parser and write its programs, tokenizer and card into a folder.
 
     A checkpoint in it lets the same call go on after a stop. The programs in the folder are of
-    8-bit integers; those in `EXACT` are not rounded.
+    8-bit integers; those in `syntax.parsing.folder.EXACT` are not rounded.
 
     Args:
         plan: What from.
@@ -88,9 +85,9 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
     export_programs(model, folder / EXACT, rounded=False)
     card = _card(plan, labels, special, encoder.config)
     for place in (folder, folder / EXACT):
-        tokenizer.save(str(place / "tokenizer.json"), pretty=False)
+        tokenizer.save(str(place / TOKENIZER), pretty=False)
         text = json.dumps(card, indent=1, ensure_ascii=False)
-        (place / "model.json").write_text(f"{text}\n", encoding="utf-8")
+        (place / CARD).write_text(f"{text}\n", encoding="utf-8")
 
 
 def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialTokens]:
@@ -118,13 +115,11 @@ def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialT
 
 def _identity(plan: ParserPlan) -> str:
     """What decides the trained weights; a checkpoint of another plan is not gone on with."""
-    config = Path(plan.encoder) / "config.json"
+    files = [file for file in sorted(Path(plan.encoder).glob("*")) if file.is_file()]
     return fingerprint(
         {
-            "treebanks": [
-                file_sha256(bank.path(split)) for bank in plan.treebanks for split in ("train",)
-            ],
-            "encoder": file_sha256(config) if config.is_file() else plan.encoder,
+            "treebanks": [file_sha256(bank.path("train")) for bank in plan.treebanks],
+            "encoder": [file_sha256(file) for file in files] or plan.encoder,
             "corpora": [file_sha256(path) for path in plan.corpora],
             "whole_vocabulary": plan.whole_vocabulary,
             "layers": plan.layers,
@@ -134,7 +129,7 @@ def _identity(plan: ParserPlan) -> str:
 
 
 def _card(plan: ParserPlan, labels: Labels, special: SpecialTokens, config: Any) -> dict[str, Any]:
-    """What the service reads, and what made the model."""
+    """The card: facts that the service reads, and those that made the model."""
     banks = plan.treebanks
     return {
         "format": FORMAT,

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from syntax import Sentence
 from syntax.batches import IGNORE, SpecialTokens
-from syntax.parsing.pieces import text_pieces, unknown_id
+from syntax.parsing.pieces import INSIDE, SENTENCE_END, TOKEN_END, text_pieces, unknown_id
 from syntax.spans import word_spans
 from syntax.trees.conllu import parse_from_sentences
-from trainer.parsing.labels import INSIDE, SENTENCE_END, TOKEN_END, Labels, token_scripts, word_tags
+from trainer.parsing.labels import Labels, token_scripts, word_tags
 
 Ints = NDArray[np.int64]
 
@@ -153,7 +153,7 @@ def encode_window(
     special: SpecialTokens,
     random: np.random.Generator | None = None,
 ) -> Window:
-    """The pieces of sentences that follow each other, and what they are to be found as.
+    """Sentences that follow each other as pieces, with the classes of these.
 
     Treebanks have no line breaks, and texts have: with a generator, a tenth of the windows gets
     some, more of them between sentences than within. Users also give tokens or words, which are
@@ -161,15 +161,15 @@ def encode_window(
     """
     if random is not None and len(sentences) == 1 and random.random() < _GIVEN:
         sentences = [given_tokens(sentences[0], words=random.random() < 0.5)]
-    breaks = random is not None and random.random() < _BROKEN
+    breaker = random if random is not None and random.random() < _BROKEN else None
     text, offsets = "", []
     for sentence in sentences:
         between = (sentence.before or "") if text else ""
-        if breaks and random and between == " " and random.random() < _BREAK_BETWEEN:
+        if breaker is not None and between == " " and breaker.random() < _BREAK_BETWEEN:
             between = "\n"
         text += between
         offsets.append(len(text))
-        text += _with_breaks(sentence.text, random) if breaks and random else sentence.text
+        text += sentence.text if breaker is None else _with_breaks(sentence.text, breaker)
     pieces = text_pieces(text, tokenizer, unknown_id(special))
     shift = len(special.prefix)
     outside = (shift, len(special.suffix))
@@ -183,13 +183,13 @@ def encode_window(
         surface=np.pad(pieces.surface, outside).astype(np.int64),
         boundary=np.pad(boundary, outside, constant_values=IGNORE),
         tokens=tokens + shift,
-        split=_joined([sentence.split for sentence in sentences]),
+        split=np.concatenate([sentence.split for sentence in sentences]),
         words=pieces.within(*_spans(sentences, offsets, "word")) + shift,
-        index=_joined([sentence.index for sentence in sentences]),
+        index=np.concatenate([sentence.index for sentence in sentences]),
         lengths=np.array([len(sentence.head) for sentence in sentences]),
-        head=_joined([sentence.head for sentence in sentences]),
+        head=np.concatenate([sentence.head for sentence in sentences]),
         tags={
-            column: _joined([sentence.tags[column] for sentence in sentences])
+            column: np.concatenate([sentence.tags[column] for sentence in sentences])
             for column in sentences[0].tags
         },
     )
@@ -220,10 +220,6 @@ def _with_breaks(text: str, random: np.random.Generator) -> str:
         "\n" if character == " " and random.random() < _BREAK_WITHIN else character
         for character in text
     )
-
-
-def _joined(parts: Sequence[Ints]) -> Ints:
-    return np.concatenate(parts)
 
 
 def _spans(

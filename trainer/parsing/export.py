@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
+from syntax.parsing.folder import PIECES, RELATIONS, WORDS
 from trainer.parsing.model import PLACES, TextParser, first_position
 from trainer.parsing.quantization import (
     INPUT_LEVELS,
@@ -27,17 +28,6 @@ from trainer.parsing.quantization import (
     RoundedLinear,
     weight_steps,
 )
-
-PIECES: Final = "pieces.onnx"
-"""From ids, surfaces, int32 (B, L), and a bool mask (B, L), to states (B, L, D), scores of
-boundaries (B, L, 3) and of scripts of tokens (B, L, C), float32."""
-
-WORDS: Final = "words.onnx"
-"""From means of states (W, D) and places in tokens, int32 (W,), to the class of each column, int64
-(W,), and, behind a row for ROOT, the states of arcs and relations (1 + W, ...), float32."""
-
-RELATIONS: Final = "relations.onnx"
-"""From states of dependents and of their heads (W, R) to scores of relations (W, C), float32."""
 
 _OPSETS: Final = (helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1))
 _IR_VERSION: Final = 10

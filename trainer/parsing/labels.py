@@ -10,9 +10,6 @@ from typing import Any, Final
 from syntax import Sentence
 from syntax.parsing.scripts import SINGLE, lemma_script, split_scripts
 
-INSIDE, TOKEN_END, SENTENCE_END = range(3)
-"""What a piece is: inside a token, its last one, or the last one of a sentence."""
-
 TAGS: Final = ("upos", "xpos", "feats", "lemma")
 """Columns of words that are classes. A lemma's class is an edit script."""
 

@@ -21,10 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from syntax.batches import IGNORE
 from syntax.errors import SpecError
-from syntax.parsing.pieces import SURFACES
-from trainer.parsing.labels import SENTENCE_END, Labels
+from syntax.parsing.pieces import SENTENCE_END, SURFACES
+from trainer.parsing.labels import Labels
 from trainer.parsing.quantization import replace_linear, share_bounds
 
 PLACES: Final = 4
@@ -126,11 +125,12 @@ class TextParser(nn.Module):
         pooled = self.dropout(mean_pieces(states_BLD, spans))
         tokens_TD, words_WD = pooled.split([len(batch.tokens), len(batch.words)])
         words_WD = words_WD + self.place(batch.index.clamp(max=PLACES - 1))
+        known = torch.cat([self.root[None], words_WD])
         return {
             "boundary": (self.boundaries(states_BLD), batch.boundary),
             "split": (self.split(tokens_TD), batch.split),
-            "head": (self._arcs(words_WD, batch.places), batch.head),
-            "deprel": (self._gold_relations(words_WD, batch), batch.tags["deprel"]),
+            "head": (self._arcs(known, batch.places), batch.head),
+            "deprel": (self._gold_relations(known, batch), batch.tags["deprel"]),
             **{
                 column: (scores_WC, batch.tags[column])
                 for column, scores_WC in self.tag_scores(words_WD).items()
@@ -177,21 +177,20 @@ class TextParser(nn.Module):
         dependents = self.dropout(F.gelu(self.relation_dependent(words_WD)))
         return dependents, self.dropout(F.gelu(self.relation_head(words_WD)))
 
-    def _arcs(self, words_WD: Tensor, places_SN: Tensor) -> Tensor:
-        """Scores of heads within each sentence. *Shape:* (S, N, H)."""
-        known = torch.cat([self.root[None], words_WD])
+    def _arcs(self, known: Tensor, places_SN: Tensor) -> Tensor:
+        """Scores of heads within each sentence, of ROOT and all words. *Shape:* (S, N, H)."""
         dependents, heads = self.arc_states(known)
         at_SN = (places_SN + 1).clamp(min=0)
         at_SH = F.pad(at_SN, (1, 0))
         scores_SNH = dependents[at_SN] @ heads[at_SH].transpose(1, 2)
         is_none_SH = F.pad(places_SN < 0, (1, 0))
-        itself_NH = torch.ones(scores_SNH.shape[1:], dtype=torch.bool).triu(1)
-        itself_NH = (itself_NH & ~itself_NH.triu(1)).to(scores_SNH.device)
+        eye_NN = torch.eye(places_SN.shape[1], dtype=torch.bool, device=scores_SNH.device)
+        itself_NH = F.pad(eye_NN, (1, 0))
         return scores_SNH.masked_fill(is_none_SH[:, None] | itself_NH, _NOWHERE)
 
-    def _gold_relations(self, words_WD: Tensor, batch: Batch) -> Tensor:
+    def _gold_relations(self, known: Tensor, batch: Batch) -> Tensor:
         """Scores of relations with the treebank's heads. *Shape:* (W, C)."""
-        dependents_WR, heads_WR = self.relation_states(torch.cat([self.root[None], words_WD]))
+        dependents_WR, heads_WR = self.relation_states(known)
         at_SH = F.pad((batch.places + 1).clamp(min=0), (1, 0))
         is_word_SN = batch.places >= 0
         head_W = at_SH.gather(1, batch.head.clamp(min=0))[is_word_SN]
@@ -226,10 +225,3 @@ def mean_pieces(states_BLD: Tensor, spans: Tensor) -> Tensor:
     counts = (last - first + 1)[:, None]
     means: Tensor = (sums[window, last + 1] - sums[window, first]) / counts
     return means
-
-
-def mean_loss(scores: Tensor, classes: Tensor) -> Tensor:
-    """Mean cross-entropy of what has a class; 0 where nothing has."""
-    count = (classes != IGNORE).sum().clamp(min=1)
-    flat = scores.flatten(0, -2), classes.flatten()
-    return F.cross_entropy(*flat, ignore_index=IGNORE, reduction="sum") / count

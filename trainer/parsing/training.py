@@ -13,8 +13,9 @@ from torch import Tensor
 
 from syntax.batches import IGNORE, SpecialTokens
 from syntax.parsing.pieces import text_pieces, unknown_id
+from trainer.nn.biaffine import mean_loss
 from trainer.parsing.corpus import GoldSentence, Window, cut_windows, encode_window
-from trainer.parsing.model import Batch, Sizes, TextParser, mean_loss, positions
+from trainer.parsing.model import Batch, Sizes, TextParser, positions
 from trainer.parsing.quantization import observing, rounded_layers, set_state
 
 _OBSERVED: Final = 20
@@ -138,6 +139,7 @@ def train(
     per_epoch = len(corpus.batches(options, 0, longest))
     steps = per_epoch * options.epochs
     first_rounded = options.epochs - round(options.epochs * options.rounded)
+    held_out = dev.batches(options, 0, longest)
     optimizer = _optimizer(model, options)
     start = _restored(checkpoint, model, optimizer, options)
     for epoch in range(start, options.epochs):
@@ -153,7 +155,7 @@ def train(
             _set_rates(optimizer, _rate(done / options.epochs, options.warmup))
             losses = _step(model, optimizer, collate(windows), options.clip)
             report(Report(round(done * per_epoch) + 1, steps, losses))
-        figures = accuracies(model, dev.batches(options, 0, longest))
+        figures = accuracies(model, held_out)
         _save(checkpoint, model, optimizer, options, epoch + 1)
         report(Report((epoch + 1) * per_epoch, steps, losses, figures))
     set_state(model, "rounding")

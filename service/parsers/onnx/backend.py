@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
-import tokenizers
 
 from service.parsers.base import (
     Backend,
@@ -20,10 +19,11 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation
-from service.parsers.onnx.folder import FAMILY, TOKENIZER, find_onnx, read_card
+from service.parsers.onnx.folder import FAMILY, find_onnx, read_card
 from service.parsers.onnx.programs import Ints, Programs, WordStates
 from service.parsers.onnx.reading import Found, Reading
-from syntax.errors import ModelLoadError
+from service.parsers.tokenizer import read_tokenizer
+from syntax.parsing.folder import TOKENIZER
 from syntax.parsing.pieces import text_pieces, unknown_id
 from syntax.parsing.scripts import apply_lemma_script
 from syntax.trees.mst import are_root, best_relations, spanning_tree
@@ -49,7 +49,7 @@ class OnnxParser(BulkParser):
         self._labels, special = card.labels, card.special
         self._unknown = unknown_id(special)
         self._most = card.max_pieces - special.count(1)
-        self._tokenizer = _read_tokenizer(model)
+        self._tokenizer = read_tokenizer(model.path / TOKENIZER, "train or pull the model again")
         self._programs = Programs(model.path, list(self._labels.tags), special)
         self._is_root = are_root(self._labels.deprel)
         self._names = {
@@ -154,16 +154,3 @@ def _heads(words: WordStates, first: int, end: int) -> Ints:
     """The heads of the best tree of words on end; ROOT is the first row of all. *Shape:* (W,)."""
     heads = np.concatenate([words.arc_head[:1], words.arc_head[first:end]])
     return spanning_tree(words.arc_dependent[first:end] @ heads.T).astype(np.int64)
-
-
-def _read_tokenizer(model: ModelFile) -> Any:
-    path = model.path / TOKENIZER
-    try:
-        backend = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for an unreadable file
-        raise ModelLoadError(
-            f"{path} is not a tokenizer ({error}); train or pull the model again", path=str(path)
-        ) from None
-    backend.no_truncation()
-    backend.no_padding()
-    return backend

@@ -1,8 +1,6 @@
 """The folder of a parser of running text: what is in it, how it is found and read.
 
-``model.json`` describes it; ``pieces.onnx``, ``words.onnx`` and ``relations.onnx`` are its programs
-(`service.parsers.onnx.programs`); ``tokenizer.json`` is the encoder's tokenizer. Nothing here
-imports ONNX Runtime.
+`syntax.parsing.folder` names its files. Nothing here imports ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -17,20 +15,10 @@ from service.parsers.base import ModelFile
 from service.parsers.records import model_card
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError
+from syntax.parsing.folder import CARD, FILES, FORMAT
 
 BACKEND: Final = "parsebank.v2"
 FAMILY: Final = "parsebank"
-FORMAT: Final = 1
-
-CARD: Final = "model.json"
-PIECES: Final = "pieces.onnx"
-WORDS: Final = "words.onnx"
-RELATIONS: Final = "relations.onnx"
-TOKENIZER: Final = "tokenizer.json"
-
-PROGRAMS: Final = (PIECES, WORDS, RELATIONS)
-FILES: Final = (CARD, *PROGRAMS, TOKENIZER)
-
 _LONG: Final = ("labels", "special_tokens", "scores", "scores_exact")
 
 Column = Literal["upos", "xpos", "feats", "lemma"]
@@ -56,7 +44,7 @@ class Labels(BaseModel):
 
 
 class ModelCard(BaseModel):
-    """What ``model.json`` says; other facts, such as its treebanks and licence, are for readers.
+    """The part of ``model.json`` that programs read; its treebanks and licence are for people.
 
     Attributes:
         language: ISO code.
@@ -101,7 +89,7 @@ def model_in(folder: Path) -> ModelFile:
 
 
 def read_card(folder: Path) -> ModelCard:
-    """What a folder's ``model.json`` says; raises `ModelLoadError`."""
+    """The card in a folder; raises `ModelLoadError`."""
     path = folder / CARD
     content = model_card(path)
     if (problem := _problem(path, content)) is not None:

@@ -19,9 +19,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from service.parsers.onnx.folder import PIECES, RELATIONS, WORDS
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError
+from syntax.parsing.folder import PIECES, RELATIONS, WORDS
 from syntax.parsing.pieces import Pieces
 
 Floats = NDArray[np.float32]
@@ -40,7 +40,7 @@ _RELATION_WORDS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class WindowStates:
-    """What the first program says of a window's pieces, special tokens left out.
+    """States and scores of a window's pieces, special tokens left out.
 
     Attributes:
         states: *Shape:* (L, D).
@@ -55,7 +55,7 @@ class WindowStates:
 
 @dataclass(frozen=True, slots=True)
 class WordStates:
-    """What the second program says of words.
+    """Classes and states of words.
 
     Attributes:
         tags: Class of each word by column. *Shape:* (W,) each.

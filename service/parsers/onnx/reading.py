@@ -24,15 +24,12 @@ from service.parsers.onnx.programs import Floats, Ints, WindowStates, mean_piece
 from service.parsers.surface import Surface, joined_surface, within_limit
 from syntax import Parse
 from syntax.errors import SentenceTooLongError
-from syntax.parsing.pieces import LINE, PARAGRAPH, SPACE, Pieces
+from syntax.parsing.pieces import LINE, PARAGRAPH, SENTENCE_END, SPACE, TOKEN_END, Pieces
 from syntax.parsing.scripts import apply_split_script
 from syntax.spans import word_spans
 
 _MARGIN: Final = 12
 """Pieces before the end of a window in which the end of a sentence is not yet believed."""
-
-_TOKEN_END: Final = 1
-_SENTENCE_END: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class Reading:
 
     @property
     def is_done(self) -> bool:
-        """Whether all of the text is read."""
+        """True once all of the text is read."""
         return self._error is not None or self._at >= len(self._pieces)
 
     @property
@@ -135,23 +132,23 @@ class Reading:
         return self._columns.parse()
 
     def _kinds(self, window: Pieces, boundary: Floats) -> Ints:
-        """What each piece is. A blank line ends a sentence, a line, and mostly a space, a token."""
+        """Classes of pieces. A blank line ends a sentence, a line, and mostly a space, a token."""
         kinds: Ints = boundary.argmax(1)
         white = window.surface % 4
-        kinds = np.maximum(kinds, np.where(white >= self._ends_token, _TOKEN_END, 0))
+        kinds = np.maximum(kinds, np.where(white >= self._ends_token, TOKEN_END, 0))
         if self._item.mode == "raw":
-            kinds[white == PARAGRAPH] = _SENTENCE_END
+            kinds[white == PARAGRAPH] = SENTENCE_END
         else:
-            kinds = np.minimum(kinds, _TOKEN_END)
+            kinds = np.minimum(kinds, TOKEN_END)
         if self._at + len(window) == len(self._pieces):
-            kinds[-1] = _SENTENCE_END
+            kinds[-1] = SENTENCE_END
         return kinds
 
     def _end(self, kinds: Ints) -> int:
-        """How many pieces of the window belong to sentences that end in it."""
+        """End of the last sentence that surely ends in the window, in pieces; 0 if none does."""
         if self._at + len(kinds) == len(self._pieces):
             return len(kinds)
-        ends = np.flatnonzero(kinds == _SENTENCE_END) + 1
+        ends = np.flatnonzero(kinds == SENTENCE_END) + 1
         sure = ends[ends <= len(kinds) - _MARGIN]
         return int(sure[-1]) if len(sure) else 0
 
@@ -172,12 +169,12 @@ class Reading:
 
     def _sentences(self, pieces: Pieces, part: _Part) -> Iterator[tuple[Surface, list[str], Ints]]:
         """Tokens, forms and pieces of the words of each sentence."""
-        last = np.flatnonzero(part.kinds >= _TOKEN_END)
+        last = np.flatnonzero(part.kinds >= TOKEN_END)
         spans = np.stack([np.concatenate([[0], last[:-1] + 1]), last], axis=1)
         scripts = mean_pieces(part.split, spans).argmax(1)
         starts, ends = pieces.start[spans[:, 0]].tolist(), pieces.end[last].tolist()
         first = 0
-        for end in (np.flatnonzero(part.kinds[last] == _SENTENCE_END) + 1).tolist():
+        for end in (np.flatnonzero(part.kinds[last] == SENTENCE_END) + 1).tolist():
             tokens = slice(first, end)
             yield self._words(pieces, starts[tokens], ends[tokens], scripts[tokens], spans[tokens])
             first = end
@@ -211,7 +208,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is known of pieces on end: what each one is, and what the program says of it."""
+    """Pieces on end: their classes, and the scores and states that the program gave them."""
 
     kinds: Ints
     states: Floats

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Final
 
-import tokenizers
 import ufal.udpipe
 
 from service.parsers.base import (
@@ -26,6 +25,7 @@ from service.parsers.own.encoding import Sentence, encode_sentence
 from service.parsers.own.folder import FAMILY, SEGMENTATION, TOKENIZER, find_own, read_card
 from service.parsers.own.program import Program
 from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.tokenizer import read_tokenizer
 from service.parsers.udpipe.backend import UdpipeParser, udpipe_version
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
@@ -59,7 +59,7 @@ class OwnParser(BulkParser):
         self._folder, self._device = model.path, device
         self._loaded = program
         self._card = read_card(model.path)
-        self._tokenizer = _read_tokenizer(model)
+        self._tokenizer = read_tokenizer(model.path / TOKENIZER, "add the model again")
         self._segmenter = _read_segmenter(model, identity)
 
     @cached_property
@@ -161,19 +161,6 @@ def _finished(item: ParseInput, sentences: Sequence[tuple[Surface, Annotation]])
     for surface, words in sentences:
         columns.add(surface, words)
     return columns.parse()
-
-
-def _read_tokenizer(model: ModelFile) -> Any:
-    path = model.path / TOKENIZER
-    try:
-        backend = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for an unreadable file
-        raise ModelLoadError(
-            f"{path} is no tokenizer ({error}); add the model again", path=str(path)
-        ) from None
-    backend.no_truncation()
-    backend.no_padding()
-    return backend
 
 
 def _read_segmenter(model: ModelFile, identity: ParserIdentity) -> UdpipeParser | None:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from transformers import AutoModel
 
 from syntax.batches import IGNORE, SpecialTokens
+from syntax.parsing.folder import PIECES, RELATIONS, WORDS
+from syntax.parsing.pieces import SENTENCE_END
 from syntax.tokenizers import special_tokens_of
 from syntax.trees.conllu import read_conllu
 from syntax.trees.conllu.treebank import open_treebank
@@ -28,8 +30,8 @@ from trainer.parsing.corpus import (
     given_tokens,
     gold_sentences,
 )
-from trainer.parsing.export import PIECES, RELATIONS, WORDS, export_programs
-from trainer.parsing.labels import SENTENCE_END, Labels
+from trainer.parsing.export import export_programs
+from trainer.parsing.labels import Labels
 from trainer.parsing.model import Sizes, TextParser
 from trainer.parsing.quantization import (
     INPUT_LEVELS,

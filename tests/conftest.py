@@ -30,7 +30,7 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def parser_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Output of a run that trained a tiny parser."""
-    from tests.own_parser import train_parser
+    from tests.word_parser import train_parser
 
     return train_parser(tmp_path_factory.mktemp("own"))
 
@@ -38,7 +38,7 @@ def parser_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def exported_parser(parser_run: Path) -> Path:
     """That parser, exported."""
-    from tests.own_parser import run_command
+    from tests.word_parser import run_command
 
     folder = parser_run.with_name("exported")
     run_command("export-parser", parser_run, folder)
@@ -48,7 +48,7 @@ def exported_parser(parser_run: Path) -> Path:
 @pytest.fixture(scope="session")
 def own_models(exported_parser: Path) -> Path:
     """A models folder with that parser as ``parsebank/tiny``."""
-    from tests.own_parser import run_command
+    from tests.word_parser import run_command
 
     folder = exported_parser.with_name("models")
     run_command("models", "add", "tiny", "--from", exported_parser, "--models-dir", folder)

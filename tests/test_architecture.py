@@ -44,7 +44,7 @@ THIRD_PARTY = {
     },
     "trainer": {
         *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
-        *("scipy", "matplotlib", "sacrebleu", "wandb", "onnx", "tokenizers"),
+        *("scipy", "matplotlib", "sacrebleu", "wandb", "onnx", "onnxruntime", "tokenizers"),
     },
 }
 # From the lowest layer to the highest. A module belongs to the entry that names it or a folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.own_parser import run_command
+from tests.word_parser import run_command
 
 TREEBANK = Path(__file__).parent / "fixtures" / "treebank-tiny"
 

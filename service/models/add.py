@@ -18,7 +18,9 @@ from service.models.download import Downloader, open_client
 from service.models.pull import pull
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
-from service.parsers.own.folder import (
+from service.parsers.records import ModelRecord, RecordedFile, model_card
+from service.parsers.registry import BACKENDS, find_parser, list_models, serves
+from service.parsers.words.folder import (
     BACKEND,
     CARD,
     FAMILY,
@@ -27,8 +29,6 @@ from service.parsers.own.folder import (
     TOKENIZER,
     WORDS,
 )
-from service.parsers.records import ModelRecord, RecordedFile, model_card
-from service.parsers.registry import BACKENDS, find_parser, list_models, serves
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.errors import ConflictError, ModelLoadError, SpecError

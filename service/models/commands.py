@@ -266,7 +266,7 @@ def _exported(ctx: typer.Context, run: Path) -> Iterator[Path]:
     The command that exports is the trainer's. It is looked up on the command line, as a user would
     call it, because the service imports nothing of the trainer.
     """
-    from service.parsers.own.folder import CARD
+    from service.parsers.words.folder import CARD
 
     if (run / CARD).is_file():
         yield run

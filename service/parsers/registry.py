@@ -16,11 +16,11 @@ from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code, language_of
-from service.parsers.onnx.backend import ONNX
-from service.parsers.own.backend import OWN
 from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
+from service.parsers.text.backend import TEXT_PARSER
 from service.parsers.udpipe.backend import UDPIPE
+from service.parsers.words.backend import WORD_PARSER
 from service.settings import Settings
 from syntax import Registry
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
@@ -30,10 +30,10 @@ from syntax.registry import unknown_name
 BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 """Backends by versioned name; a new way to read a library's output is a new version."""
 
-BACKENDS.add("parsebank.v2", ONNX)
+BACKENDS.add("parsebank.v2", TEXT_PARSER)
 BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
-BACKENDS.add("parsebank.v1", OWN)
+BACKENDS.add("parsebank.v1", WORD_PARSER)
 BACKENDS.add("spacy.v1", SPACY)
 
 

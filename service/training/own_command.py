@@ -19,7 +19,7 @@ from syntax.commands.call import call_command
 from syntax.parsing.folder import CARD, EXACT, FILES, PROGRAMS
 
 if TYPE_CHECKING:
-    from service.parsers.onnx.backend import OnnxParser
+    from service.parsers.text.backend import TextParser
     from service.training.evaluation import Scores
     from syntax.trees.conllu.treebank import Treebank
 
@@ -108,13 +108,15 @@ def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
         _write_json(folder / CARD, card)
 
 
-def _loaded(folder: Path) -> OnnxParser:
+def _loaded(folder: Path) -> TextParser:
     """The parser in a folder that no service searches."""
     from service.parsers.base import ParserIdentity
-    from service.parsers.onnx.backend import load_onnx
-    from service.parsers.onnx.folder import model_in
+    from service.parsers.text.backend import load_text_parser
+    from service.parsers.text.folder import model_in
 
-    return load_onnx(model_in(folder), ParserIdentity(f"parsebank/{folder.name}", (), {}), "cpu")
+    return load_text_parser(
+        model_in(folder), ParserIdentity(f"parsebank/{folder.name}", (), {}), "cpu"
+    )
 
 
 def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
@@ -160,7 +162,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def _installed(work: Path, out: Path, name: str) -> Path:
     """Put the model where the service finds it; an earlier one of this name serves until then."""
-    from service.parsers.onnx.folder import FAMILY
+    from service.parsers.text.folder import FAMILY
 
     target = out / FAMILY / name
     draft = target.with_name(f".{name}.new")
@@ -174,7 +176,7 @@ def _installed(work: Path, out: Path, name: str) -> Path:
 
 def _record(target: Path, card: Mapping[str, Any]) -> None:
     """Note the model in the registry file, if it was written into the models folder."""
-    from service.parsers.onnx.folder import model_in
+    from service.parsers.text.folder import model_in
     from service.settings import read_settings
     from service.training.cards import note_trained
 

@@ -16,9 +16,9 @@ from service import readiness
 from service.app import create_app
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
-from tests.own_parser import load_added, run_command
 from tests.spacy_parser import NAME as SPACY
 from tests.spacy_parser import write_pipeline
+from tests.word_parser import load_added, run_command
 
 from .browser import Browser, open_browser
 

@@ -20,8 +20,8 @@ from service.settings import Settings
 from syntax import parse_conllu
 from syntax.examples import TOKEN_MODES
 from syntax.trees.spacing import attribute
-from tests.own_parser import NAME as OWN
 from tests.spacy_parser import NAME as SPACY
+from tests.word_parser import NAME as OWN
 
 from .conftest import connected, running
 from .contract import READERS, check_item, without_pieces

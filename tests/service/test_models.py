@@ -29,7 +29,7 @@ from service.settings import Settings
 from service.training.cards import note_trained
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 from syntax.fingerprint import file_sha256
-from tests.own_parser import run_command
+from tests.word_parser import run_command
 
 ENGLISH = "udpipe/english-ewt"
 FULL = "udpipe/english-ewt-full"

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from service.parsers import find_parser, load_parser
 from service.parsers.base import Limits, ParseInput, Parser
-from service.parsers.onnx.folder import CARD, find_onnx, read_card
-from service.parsers.onnx.programs import mean_pieces
 from service.parsers.registry import bundled_models_dir
 from service.parsers.surface import is_continued
+from service.parsers.text.folder import CARD, find_text_parsers, read_card
+from service.parsers.text.programs import mean_pieces
 from service.settings import Settings
 from service.training.evaluation import evaluate_parser
 from service.training.lemmas import lemma_exceptions
@@ -221,7 +221,7 @@ def load_copy(folder: Path) -> Any:
 @pytest.mark.parametrize("missing", ["words.onnx", "tokenizer.json"])
 def test_a_folder_that_lacks_a_file_is_listed_with_its_problem(copied: Path, missing: str) -> None:
     (copied / "parsebank" / "copy" / missing).unlink()
-    (model,) = find_onnx(copied / "parsebank")
+    (model,) = find_text_parsers(copied / "parsebank")
     assert missing in str(model.problem)
     with pytest.raises(ModelLoadError, match=missing):
         load_copy(copied)

@@ -1,6 +1,6 @@
-"""A trained parser as programs that need nothing of the trainer.
+"""A parser of given words as ONNX programs, which `service.parsers.words` runs.
 
-The service runs them (`service.parsers.own`); its ``folder`` module describes the files. The words'
+The ``folder`` module there describes the files. The words'
 part and the relations' part are two programs, since relations are scored for the heads that a
 spanning tree has chosen: scores of every pair of words would take R times the memory.
 
@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
+from contextlib import redirect_stderr
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from onnxruntime import InferenceSession
 from torch import Tensor, nn
 
 from syntax.errors import SpecError
@@ -29,6 +33,10 @@ from trainer.tasks import DependencyOptions
 from trainer.tasks.dependency import DependencyHead
 
 FORMAT: Final = 1
+WORDS: Final = "words.onnx"
+RELATIONS: Final = "relations.onnx"
+_WORDS_NAMES: Final = ("ids", "mask", "words", "sources", "real")
+_RELATIONS_NAMES: Final = ("states", "heads")
 _TOLERANCE: Final = 1e-4
 """How far an exported score may be from the model's own: rounding is far below."""
 
@@ -92,7 +100,7 @@ class RelationsProgram(nn.Module):
 
 
 def export_parser(run: Path, folder: Path) -> dict[str, Any]:
-    """Write the parser of a run as ``words.pt2``, ``relations.pt2`` and ``parser.json``.
+    """Write the parser of a run as ``words.onnx``, ``relations.onnx`` and ``parser.json``.
 
     Args:
         run: Output of a run of ``dependency.v1``.
@@ -107,12 +115,12 @@ def export_parser(run: Path, folder: Path) -> dict[str, Any]:
     assert isinstance(head, DependencyHead)
     longest = _max_pieces(trained)
     folder.mkdir(parents=True, exist_ok=True)
-    words = WordsProgram(trained.model.encoder, head)
-    _export(words, _some_words(trained, 3, 11, 6), _shapes(longest), folder / "words.pt2")
-    states_BWD = words(*_some_words(trained, 3, 11, 6))[0]
-    relations = RelationsProgram(head.parser)
-    inputs = (states_BWD, torch.zeros(states_BWD.shape[:2], dtype=torch.int64))
-    _export(relations, inputs, _shapes(longest)[-2:], folder / "relations.pt2")
+    words, relations = WordsProgram(trained.model.encoder, head), RelationsProgram(head.parser)
+    inputs = _some_words(trained, 3, 11, 6)
+    shapes = _shapes(longest)
+    _export(words, inputs, _WORDS_NAMES, shapes, folder / WORDS)
+    known = (words(*inputs)[0], torch.zeros(inputs[-1].shape, dtype=torch.int64))
+    _export(relations, known, _RELATIONS_NAMES, shapes[-2:], folder / RELATIONS)
     _check_same(trained, words, relations, folder)
     content = _card(trained, run, longest)
     text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
@@ -144,7 +152,7 @@ def _checked(trained: TrainedRun, run: Path) -> TrainedRun:
         )
     if task.parser.context in ("lstm", "highway_lstm"):
         raise SpecError(
-            f"the parser of {run} has an LSTM, which torch.export unrolls to one number of words; "
+            f"the parser of {run} has an LSTM, which the exporter unrolls to one number of words; "
             "train with task.parser.context=none or transformer"
         )
     return trained
@@ -180,15 +188,22 @@ def _some_words(trained: TrainedRun, B: int, L: int, W: int) -> tuple[Tensor, ..
 
 
 def _export(
-    module: nn.Module, inputs: tuple[Tensor, ...], shapes: tuple[dict[int, Any], ...], path: Path
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    names: Sequence[str],
+    shapes: tuple[dict[int, Any], ...],
+    path: Path,
 ) -> None:
     try:
-        with warnings.catch_warnings(), torch.no_grad():
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
-            program = torch.export.export(module.eval(), inputs, dynamic_shapes=shapes)
-            torch.export.save(program, path)
+            program = torch.onnx.export(
+                module.eval(), inputs, dynamo=True, dynamic_shapes=shapes, input_names=names
+            )
+            assert program is not None
+            program.save(path)
     except Exception as error:
-        # torch.export raises whatever the code that it traces does.
+        # The exporter raises whatever the code that it traces does.
         first = (str(error).strip().splitlines() or [""])[0]
         raise SpecError(
             f"torch cannot export this parser ({type(error).__name__}: {first[:300]}); train it on "
@@ -196,20 +211,25 @@ def _export(
         ) from error
 
 
+def _run(program: Any, *inputs: Tensor) -> list[Tensor]:
+    names = [one.name for one in program.get_inputs()]
+    arrays = [one.numpy() for one in inputs]
+    return [*map(torch.from_numpy, program.run(None, dict(zip(names, arrays, strict=True))))]
+
+
 @torch.no_grad()
 def _check_same(
     trained: TrainedRun, words: WordsProgram, relations: RelationsProgram, folder: Path
 ) -> None:
     """Refuse programs that score a batch of another shape otherwise than the model does."""
-    own, own_relations = (
-        torch.export.load(folder / name).module() for name in ("words.pt2", "relations.pt2")
-    )
+    own, own_relations = (InferenceSession(folder / name) for name in (WORDS, RELATIONS))
     for shape in ((1, 2, 1), (5, 14, 9)):
         inputs = _some_words(trained, *shape)
         heads_BW = torch.zeros(inputs[-1].shape, dtype=torch.int64)
-        expected, found = words(*inputs), own(*inputs)
+        expected, found = words(*inputs), _run(own, *inputs)
         pairs = [*zip(expected, found, strict=True)]
-        pairs.append((relations(expected[0], heads_BW), own_relations(found[0], heads_BW)))
+        related = relations(expected[0], heads_BW)
+        pairs.append((related, _run(own_relations, found[0], heads_BW)[0]))
         for right, given in pairs:
             if right.shape != given.shape or not torch.allclose(right, given, atol=_TOLERANCE):
                 raise SpecError(

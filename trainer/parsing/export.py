@@ -1,4 +1,4 @@
-"""Write a trained parser as three ONNX programs, which `service.parsers.own` runs.
+"""Write a trained parser as three ONNX programs, which `service.parsers.words` runs.
 
 The programs are built layer by layer from the weights, so that each matrix product is the integer
 one that training has rounded for (`trainer.parsing.quantization`), and nothing in them depends on

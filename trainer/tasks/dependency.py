@@ -142,7 +142,7 @@ class DependencyHead(Head):
         return {"heads": heads_BW, "relations": self._relations(states_BWD, heads_BW)}
 
     def _relations(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
-        """The best relation of each word, as a served parser gives it (`service.parsers.own`)."""
+        """The best relation of each word, as a served parser gives it (`service.parsers.words`)."""
         scores_BWR = self.parser.relate(states_BWD, heads_BW)
         if self.options.decoding == "greedy" or not self.options.single_root:
             return scores_BWR.argmax(-1)

@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 import torch
+from onnxruntime import InferenceSession
 
 from featurestore import open_store
 from service.parsers import ParseInput
 from service.parsers.base import Limits
 from syntax.errors import SpecError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
-from tests.own_parser import load_added
 from tests.trainer.treebank import DOG, GO
+from tests.word_parser import load_added
 from trainer.data import device_batches
-from trainer.evaluation.parser_export import _checked, _export
+from trainer.evaluation.parser_export import RELATIONS, WORDS, _checked, _export, _run
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.nn.parser import Words
-from trainer.nn.parser_targets import WORDS
+from trainer.nn.parser_targets import WORDS as WORD_LABELS
 from trainer.tasks import TreesOptions
 
 
@@ -29,28 +30,28 @@ def test_the_exported_program_scores_as_the_model_does(parser_run: Path, exporte
     """On batches of the stream, which have words without a piece and several lengths."""
     trained = load_run(parser_run)
     model = trained.model.to("cpu").eval()
-    words = torch.export.load(exported_parser / "words.pt2").module()
-    relations = torch.export.load(exported_parser / "relations.pt2").module()
+    words = InferenceSession(exported_parser / WORDS)
+    relations = InferenceSession(exported_parser / RELATIONS)
     with open_store(str(parser_run.with_name("store"))) as store, torch.no_grad():
         source = open_language(store, trained.on(store), "train", "en")
         stream = source.evaluation_stream(trained.recipe)
         for batch in device_batches(stream, trained.recipe, source.task, torch.device("cpu")):
-            given = Words(*(batch.labels[name] for name in WORDS))
+            given = Words(*(batch.labels[name] for name in WORD_LABELS))
             if len(set(given.sentences.flatten().tolist())) > 2:
                 continue  # the service parses one sentence at a time
             encoding = model.encoder(batch, output_hidden_states=True)
             states = model.head.parser.states(encoding.hidden_states, given)
             arcs = model.head.parser(states, given.sentences)
             real = given.sentences >= 0
-            found = words(
-                batch.input_ids_BL, batch.attention_mask_BL, given.pieces, given.sources, real
-            )
+            pieces = (batch.input_ids_BL, batch.attention_mask_BL, given.pieces)
+            found = _run(words, *pieces, given.sources, real)
             assert torch.allclose(found[0][real], states[real], atol=1e-5)
             assert torch.allclose(found[1][real], arcs[real], atol=1e-4)
             assert torch.allclose(found[2], model.head.tagger(states)[..., 1:], atol=1e-4)
             heads = arcs.argmax(-1)
             expected = model.head.parser.relate(states, heads)
-            assert torch.allclose(relations(found[0], heads)[real], expected[real], atol=1e-4)
+            (related,) = _run(relations, found[0], heads)
+            assert torch.allclose(related[real], expected[real], atol=1e-4)
 
 
 def test_a_served_parser_says_what_the_run_predicts(parser_run: Path, own_models: Path):
@@ -122,4 +123,4 @@ def test_an_encoder_that_cannot_be_exported_is_named(tmp_path: Path) -> None:
 
     rows = torch.export.Dim("rows", min=1)
     with pytest.raises(SpecError, match="torch cannot export this parser"):
-        _export(Stubborn(), (torch.ones(3, 2),), ({0: rows},), tmp_path / "words.pt2")
+        _export(Stubborn(), (torch.ones(3, 2),), ("values",), ({0: rows},), tmp_path / WORDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +18,10 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation
-from service.parsers.onnx.folder import FAMILY, find_onnx, read_card
-from service.parsers.onnx.programs import Ints, Programs, WordStates
-from service.parsers.onnx.reading import Found, Reading
+from service.parsers.onnx import onnx_version
+from service.parsers.text.folder import FAMILY, find_text_parsers, read_card
+from service.parsers.text.programs import Ints, Programs, WordStates
+from service.parsers.text.reading import Found, Reading
 from service.parsers.tokenizer import read_tokenizer
 from syntax.parsing.folder import TOKENIZER
 from syntax.parsing.pieces import text_pieces, unknown_id
@@ -32,7 +32,7 @@ _WINDOW: Final = 254
 """Pieces of a window, as in training; more would cost time, and few sentences are longer."""
 
 
-class OnnxParser(BulkParser):
+class TextParser(BulkParser):
     """A parser of running text.
 
     Args:
@@ -133,20 +133,25 @@ class OnnxParser(BulkParser):
         return apply_lemma_script(script, form)
 
 
-def load_onnx(model: ModelFile, identity: ParserIdentity, device: str) -> OnnxParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
+def load_text_parser(model: ModelFile, identity: ParserIdentity, device: str) -> TextParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
     """Load a parser and try it on one word."""
-    parser = OnnxParser(model, identity)
+    parser = TextParser(model, identity)
     parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
     return parser
 
 
-def onnx_version() -> str:
+def text_parser_version() -> str:
     """Version of how texts are read, and of ONNX Runtime, which is not imported."""
-    return f"1, onnxruntime {version('onnxruntime')}"
+    return f"1, {onnx_version()}"
 
 
-ONNX: Final = Backend(
-    FAMILY, find_onnx, onnx_version, load_onnx, options={"decoding": "mst"}, bulk=True
+TEXT_PARSER: Final = Backend(
+    FAMILY,
+    find_text_parsers,
+    text_parser_version,
+    load_text_parser,
+    options={"decoding": "mst"},
+    bulk=True,
 )
 
 

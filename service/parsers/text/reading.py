@@ -19,9 +19,9 @@ import numpy as np
 
 from service.parsers.base import Limits, ParseInput
 from service.parsers.columns import Annotation, Columns
-from service.parsers.onnx.folder import Labels
-from service.parsers.onnx.programs import Floats, Ints, WindowStates, mean_pieces
 from service.parsers.surface import Surface, joined_surface, within_limit
+from service.parsers.text.folder import Labels
+from service.parsers.text.programs import Floats, Ints, WindowStates, mean_pieces
 from syntax import Parse
 from syntax.errors import SentenceTooLongError
 from syntax.parsing.pieces import LINE, PARAGRAPH, SENTENCE_END, SPACE, TOKEN_END, Pieces

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.parsers.columns import Annotation, Columns
-from service.parsers.own.folder import ParserCard
 from service.parsers.surface import Surface
+from service.parsers.words.folder import ParserCard
 from syntax.alignment import segment_features
 
 Int64 = NDArray[np.int64]
@@ -43,7 +43,7 @@ class Sentence:
 
 
 class Arrays(NamedTuple):
-    """A padded batch, in the order of the program's inputs (`service.parsers.own.folder.WORDS`)."""
+    """A padded batch: the inputs of `service.parsers.words.folder.WORDS`, by name."""
 
     ids: Int64
     mask: NDArray[np.bool_]

@@ -1,10 +1,9 @@
-"""Parsebank's own parsers: words by UDPipe or as given, trees by an exported program."""
+"""Parsers of given words: those of UDPipe or of the request, trees by an exported program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import ufal.udpipe
@@ -20,29 +19,34 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation, Columns
-from service.parsers.devices import choose_device
-from service.parsers.own.encoding import Sentence, encode_sentence
-from service.parsers.own.folder import FAMILY, SEGMENTATION, TOKENIZER, find_own, read_card
-from service.parsers.own.program import Program
+from service.parsers.onnx import onnx_version, wants_gpu
 from service.parsers.surface import Surface, joined_surface, within_limit
 from service.parsers.tokenizer import read_tokenizer
 from service.parsers.udpipe.backend import UdpipeParser, udpipe_version
+from service.parsers.words.encoding import Sentence, encode_sentence
+from service.parsers.words.folder import (
+    FAMILY,
+    SEGMENTATION,
+    TOKENIZER,
+    find_word_parsers,
+    read_card,
+)
+from service.parsers.words.program import Program
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
-from syntax.extras import missing_extra
 
 _BATCH_PIECES: Final = 4_096
 """Pieces of a batch, padding included."""
 
 
-class OwnParser(BulkParser):
-    """A parser that Parsebank trained.
+class WordParser(BulkParser):
+    """A parser of given words.
 
     Args:
         model: Its folder.
         identity: What the parser is.
-        device: ``cpu`` or ``cuda``.
-        program: The exported parser, loaded; without it each process loads it at its first text.
+        program: The exported parser, loaded; without it each process loads it at its first text,
+            on a GPU if there is one.
     """
 
     lot_words = 4_000
@@ -52,19 +56,17 @@ class OwnParser(BulkParser):
         self,
         model: ModelFile,
         identity: ParserIdentity,
-        device: str,
         program: Program | None = None,
     ) -> None:
         super().__init__(identity)
-        self._folder, self._device = model.path, device
-        self._loaded = program
+        self._folder, self._loaded = model.path, program
         self._card = read_card(model.path)
         self._tokenizer = read_tokenizer(model.path / TOKENIZER, "add the model again")
         self._segmenter = _read_segmenter(model, identity)
 
     @cached_property
     def _program(self) -> Program:
-        return self._loaded or Program(self._folder, self._card, self._device)
+        return self._loaded or Program(self._folder, self._card, gpu=wants_gpu("auto"))
 
     def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
         texts = [attempt(self._sentences, item, limits) for item in items]
@@ -111,34 +113,28 @@ class OwnParser(BulkParser):
         return [found[at] for at in range(len(sentences))]
 
 
-def load_own(model: ModelFile, identity: ParserIdentity, device: str) -> OwnParser:
+def load_word_parser(model: ModelFile, identity: ParserIdentity, device: str) -> WordParser:
     """Load a parser and try it on one word.
 
     Workers are forked from the process that loads. On the CPU they share what it has loaded; a
     GPU's memory cannot be shared so: there the parser is only tried, on the CPU, and every worker
     loads it once more at its first text.
     """
-    program = Program(model.path, read_card(model.path), "cpu")
-    chosen = choose_device(device)
-    parser = OwnParser(model, identity, "cpu", program)
+    parser = WordParser(model, identity, Program(model.path, read_card(model.path), gpu=False))
     parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
-    return parser if chosen == "cpu" else OwnParser(model, identity, chosen)
+    return WordParser(model, identity) if wants_gpu(device) else parser
 
 
-def own_version() -> str:
-    """Version of how programs are run and decoded; nothing is imported."""
-    try:
-        version("torch")
-    except PackageNotFoundError:
-        raise missing_extra("models of Parsebank's own need torch", "train") from None
-    return "2"
+def word_parser_version() -> str:
+    """Version of how programs are run and decoded, and of ONNX Runtime."""
+    return f"3, {onnx_version()}"
 
 
-OWN: Final = Backend(
+WORD_PARSER: Final = Backend(
     FAMILY,
-    find_own,
-    own_version,
-    load_own,
+    find_word_parsers,
+    word_parser_version,
+    load_word_parser,
     options={"decoding": "mst", "udpipe": udpipe_version()},
     bulk=True,
 )

@@ -65,7 +65,7 @@ class ModelCard(BaseModel):
         return SpecialTokens.from_json(self.special_tokens)
 
 
-def find_onnx(folder: Path) -> Iterator[ModelFile]:
+def find_text_parsers(folder: Path) -> Iterator[ModelFile]:
     """The models in a folder: every ``<name>/model.json``."""
     for path in sorted(folder.glob(f"*/{CARD}")):
         if not path.parent.name.startswith("."):

@@ -1,4 +1,4 @@
-"""Parsebank's own parsers: their folder, their identity, their limits, and the commands."""
+"""Parsers of given words: their folder, their identity, their limits, and the commands."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from clients.cli import build_app
 from service.parsers import Limits, ParseInput, Parser, find_parser, identify, load_parser
-from service.parsers.own.backend import OwnParser
-from service.parsers.own.encoding import _kept, _sources
-from service.parsers.own.folder import find_own, read_card
+from service.parsers.onnx import wants_gpu
+from service.parsers.words.backend import WordParser
+from service.parsers.words.encoding import _kept, _sources
+from service.parsers.words.folder import find_word_parsers, read_card
 from service.settings import Settings
 from syntax.errors import (
     ModelLoadError,
@@ -25,9 +25,9 @@ from syntax.errors import (
     UnknownParserError,
     UnparsableTextError,
 )
-from tests.own_parser import NAME, load_added, run_command
+from tests.word_parser import NAME, load_added, run_command
 
-FILES = ("parser.json", "words.pt2", "relations.pt2", "tokenizer.json", "segmentation.udpipe")
+FILES = ("parser.json", "words.onnx", "relations.onnx", "tokenizer.json", "segmentation.udpipe")
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_the_options_of_decoding_count_for_the_fingerprint(copied: Path) -> None
 
 
 def test_a_damaged_program_is_a_named_error(copied: Path) -> None:
-    (copied / NAME / "words.pt2").write_bytes(b"no program")
-    with pytest.raises(ModelLoadError, match="torch cannot load"):
+    (copied / NAME / "words.onnx").write_bytes(b"no program")
+    with pytest.raises(ModelLoadError, match="ONNX Runtime cannot load"):
         load_added(copied)
 
 
@@ -114,10 +114,10 @@ def test_a_card_of_another_kind_is_refused(copied: Path, change: dict, message: 
         read_card(copied / NAME)
 
 
-@pytest.mark.parametrize("file", ["words.pt2", "tokenizer.json"])
+@pytest.mark.parametrize("file", ["words.onnx", "tokenizer.json"])
 def test_a_folder_that_lacks_a_file_is_listed_with_its_problem(copied: Path, file: str) -> None:
     (copied / NAME / file).unlink()
-    (model,) = find_own(copied / "parsebank")
+    (model,) = find_word_parsers(copied / "parsebank")
     assert model.problem is not None
     assert f"lacks {file}" in model.problem
     assert model.size > 0
@@ -200,14 +200,14 @@ def test_a_worker_that_loads_the_parser_itself_says_the_same(
     own_models: Path, own_english: Parser
 ) -> None:
     """As workers on a GPU do, where loaded weights cannot be inherited."""
-    later = OwnParser(named(own_models), own_english.identity, "cpu")
+    later = WordParser(named(own_models), own_english.identity)
     item = ParseInput("raw", text="The dog barks. Cats go.")
     assert later.parse(item, Limits()) == own_english.parse(item, Limits())
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+@pytest.mark.skipif(wants_gpu("auto"), reason="ONNX Runtime is built for a GPU")
 def test_a_missing_gpu_is_a_named_error(own_models: Path) -> None:
-    with pytest.raises(ModelLoadError, match="torch finds no GPU"):
+    with pytest.raises(ModelLoadError, match="was not built for a GPU"):
         load_parser(named(own_models), "cuda")
 
 

@@ -19,20 +19,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.parsers.onnx import open_program
 from syntax.batches import SpecialTokens
-from syntax.errors import ModelLoadError
 from syntax.parsing.folder import PIECES, RELATIONS, WORDS
 from syntax.parsing.pieces import Pieces
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
+_REMEDY: Final = "train or pull the model again"
+
 _STEP: Final = 8
 """Windows are padded to a multiple of this many pieces."""
 
 _BATCH_PIECES: Final = 1_024
 """Pieces of a batch: the states between two layers then stay in the processor's cache."""
-
 
 _RELATION_WORDS: Final = 128
 """Words whose relations are scored together: each takes a vector for every relation."""
@@ -81,9 +82,9 @@ class Programs:
 
     def __init__(self, folder: Path, columns: Sequence[str], special: SpecialTokens) -> None:
         self._special, self._columns = special, list(columns)
-        self._pieces = _session(folder / PIECES)
-        self._words = _session(folder / WORDS)
-        self._relations = _session(folder / RELATIONS)
+        self._pieces = open_program(folder / PIECES, _REMEDY)
+        self._words = open_program(folder / WORDS, _REMEDY)
+        self._relations = open_program(folder / RELATIONS, _REMEDY)
 
     def windows(self, windows: Sequence[Pieces]) -> list[WindowStates]:
         """States and scores of the pieces of windows, in their order."""
@@ -165,21 +166,3 @@ def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
         most = max(_BATCH_PIECES // length, 1)
         for first in range(0, len(group), most):
             yield group[first : first + most]
-
-
-def _session(path: Path) -> Any:
-    """A program on one thread: the workers are the cores, and threads do not survive a fork."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's errors have no class in common
-        raise ModelLoadError(
-            f"ONNX Runtime cannot load {path}: {type(error).__name__}: {str(error)[:300]}; train "
-            "or pull the model again",
-            path=str(path),
-        ) from error

@@ -1,8 +1,8 @@
 """The folder of an exported parser: what is in it, how it is found and read.
 
-``parser.json`` describes it; ``words.pt2`` and ``relations.pt2`` are programs of ``torch.export``;
+``parser.json`` describes it; ``words.onnx`` and ``relations.onnx`` are ONNX programs;
 ``tokenizer.json`` is the encoder's tokenizer; ``segmentation.udpipe``, which may be missing, is the
-UDPipe model that finds sentences and words. Nothing here imports torch.
+UDPipe model that finds sentences and words.
 
 Letters in shapes: ``B`` sentences, ``L`` pieces, ``W`` words, ``H`` heads: ROOT and the words,
 ``D`` width, ``R`` relations, ``T`` tags.
@@ -25,12 +25,12 @@ FAMILY: Final = "parsebank"
 FORMAT: Final = 1
 
 CARD: Final = "parser.json"
-WORDS: Final = "words.pt2"
+WORDS: Final = "words.onnx"
 """From pieces (B, L), bool mask (B, L), word of each piece (B, L), the word whose pieces tell each
 word's state (B, W) and whether there is a word, bool (B, W), to states (B, W, D), scores of heads
 (B, W, H) and, for each column of tags, scores (B, W, T). Other inputs are int64."""
 
-RELATIONS: Final = "relations.pt2"
+RELATIONS: Final = "relations.onnx"
 """From states (B, W, D) and heads, int64 (B, W), to scores of relations (B, W, R)."""
 
 TOKENIZER: Final = "tokenizer.json"
@@ -65,7 +65,7 @@ class ParserCard:
         return self.max_pieces - self.special_tokens.count(1)
 
 
-def find_own(folder: Path) -> Iterator[ModelFile]:
+def find_word_parsers(folder: Path) -> Iterator[ModelFile]:
     """The models in a folder: every ``<name>/parser.json``."""
     for path in sorted(folder.glob(f"*/{CARD}")):
         if path.parent.name.startswith("."):

@@ -1,0 +1,60 @@
+"""Programs of parsers that Parsebank trained, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from syntax.errors import ModelLoadError
+
+_GPU: Final = "CUDAExecutionProvider"
+
+
+def open_program(path: Path, remedy: str, *, gpu: bool = False) -> Any:
+    """A program as an ``onnxruntime.InferenceSession``; raises `ModelLoadError`.
+
+    It runs on one thread: the workers are the cores, and threads do not survive a fork.
+
+    Args:
+        path: File of the program.
+        remedy: What to do about a file that cannot be read.
+        gpu: Compute on the GPU (`wants_gpu`).
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    providers = [*([_GPU] if gpu else []), "CPUExecutionProvider"]
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
+    except Exception as error:  # ONNX Runtime's errors have no class in common
+        raise ModelLoadError(
+            f"ONNX Runtime cannot load {path}: {type(error).__name__}: {str(error)[:300]}; "
+            f"{remedy}",
+            path=str(path),
+        ) from error
+
+
+def wants_gpu(device: str) -> bool:
+    """Whether to compute on a GPU: where ONNX Runtime was built for one, unless ``cpu`` is asked.
+
+    Raises:
+        ModelLoadError: ``cuda`` is asked, and ONNX Runtime was not built for it.
+    """
+    import onnxruntime
+
+    built = _GPU in onnxruntime.get_available_providers()
+    if device == "cuda" and not built:
+        raise ModelLoadError(
+            "device is cuda, but ONNX Runtime was not built for a GPU; install onnxruntime-gpu in "
+            "place of onnxruntime, or use auto or cpu"
+        )
+    return built and device != "cpu"
+
+
+def onnx_version() -> str:
+    """Version of ONNX Runtime, which is not imported."""
+    return f"onnxruntime {version('onnxruntime')}"

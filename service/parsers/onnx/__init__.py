@@ -1,1 +1,0 @@
-"""Parsers of running text that Parsebank trained: three ONNX programs, run without torch."""

@@ -1,1 +1,0 @@
-"""Parsers that Parsebank trained: exported torch programs, run without the trainer's code."""

@@ -1,0 +1,1 @@
+"""Parsers of running text that Parsebank trained: three ONNX programs."""

@@ -1,0 +1,1 @@
+"""Parsers of given words that Parsebank trained: two ONNX programs."""

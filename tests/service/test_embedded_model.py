@@ -1,4 +1,4 @@
-"""The models that ship inside the package: intact, small, licensed, and as good as their cards."""
+"""The bundled UDPipe model and tokenizer: intact, small, licensed, as good as their cards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from transformers import AutoTokenizer
 
 import service
-from service.parsers import find_parser, load_parser
-from service.parsers.base import Limits, ParseInput
+from service.parsers import load_parser
 from service.parsers.udpipe.backend import model_in
 from service.resources.tokenizers.train_wordpiece import (
     SPECIAL_TOKENS,
@@ -19,9 +18,8 @@ from service.resources.tokenizers.train_wordpiece import (
     sentence_texts,
     train_tokenizer,
 )
-from service.settings import Settings
 from service.training.evaluation import evaluate_parser
-from service.training.recipe import DEFAULT, FULL
+from service.training.recipe import DEFAULT
 from syntax.fingerprint import file_sha256
 from syntax.trees.conllu import read_conllu
 
@@ -30,15 +28,14 @@ MODELS = RESOURCES / "models"
 TOKENIZER = RESOURCES / "tokenizers" / "parsebank-wordpiece-en"
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "treebank-tiny"
 
-LARGEST_SIZE = {"english-ewt": 6_000_000, "english-ewt-full": 16_000_000}
-RECIPE = {"english-ewt": DEFAULT, "english-ewt-full": FULL}
+LARGEST_SIZE = 6_000_000
 LEAST_LAS = {"raw": 75.8, "gold_tokens": 78.3}
-LEAST_OF_FULL = {"Lemmas": 95.0, "AllTags": 91.0}
 
 
-@pytest.fixture(scope="module", params=LARGEST_SIZE)
-def model(request: pytest.FixtureRequest) -> Path:
-    return MODELS / f"{request.param}.udpipe"
+@pytest.fixture(scope="module")
+def model() -> Path:
+    (found,) = MODELS.glob("*.udpipe")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +43,10 @@ def card(model: Path) -> dict[str, Any]:
     return dict(json.loads(model.with_suffix(".json").read_text(encoding="utf-8")))
 
 
-def test_the_tests_know_every_bundled_model() -> None:
-    assert sorted(path.stem for path in MODELS.glob("*.udpipe")) == list(LARGEST_SIZE)
-
-
 def test_a_model_file_is_the_one_on_its_card(model: Path, card: dict[str, Any]) -> None:
     assert card["file"] == model.name
     assert card["sha256"] == file_sha256(model)
-    assert card["size"] == model.stat().st_size <= LARGEST_SIZE[model.stem]
+    assert card["size"] == model.stat().st_size <= LARGEST_SIZE
 
 
 def test_the_cards_carry_licence_and_attribution(model: Path, card: dict[str, Any]) -> None:
@@ -65,28 +58,14 @@ def test_the_cards_carry_licence_and_attribution(model: Path, card: dict[str, An
     assert card["command"] in text
 
 
-def test_the_model_was_made_by_its_recipe(model: Path, card: dict[str, Any]) -> None:
-    assert card["recipe"] == json.loads(json.dumps(RECIPE[model.stem].content()))
+def test_the_model_was_made_by_its_recipe(card: dict[str, Any]) -> None:
+    assert card["recipe"] == json.loads(json.dumps(DEFAULT.content()))
 
 
-def test_the_card_promises_enough(model: Path, card: dict[str, Any]) -> None:
+def test_the_card_promises_enough(card: dict[str, Any]) -> None:
     scores = card["scores"]["test"]
     for kind, least in LEAST_LAS.items():
         assert scores[kind]["LAS"] >= least
-    if model.stem == "english-ewt-full":
-        for metric, least in LEAST_OF_FULL.items():
-            assert scores["gold_tokens"][metric] >= least
-
-
-def test_the_full_model_fills_every_column() -> None:
-    full = load_parser(find_parser(Settings(store="unused"), "english-ewt-full"))
-    parse = full.parse(ParseInput("raw", text="The dogs were sleeping in the garden."), Limits())
-    (sentence,) = parse.sentences()
-    lemmas = ["the", "dog", "be", "sleep", "in", "the", "garden", "."]
-    assert [word.lemma for word in sentence.words] == lemmas
-    xpos = ["DT", "NNS", "VBD", "VBG", "IN", "DT", "NN", "."]
-    assert [word.xpos for word in sentence.words] == xpos
-    assert sentence.words[1].feats == "Number=Plur"
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ GIVEN = """# newdoc id = d1
 async def test_models_are_listed_with_their_components(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/api/models")).json()
     components = ["tokenizer", "tagger", "parser"]
-    models = dict.fromkeys(("english", "english-ewt", "english-ewt-full"), components)
+    models = dict.fromkeys(("english", "english-ewt"), components)
     assert answer == {"models": models, "default_model": "english-ewt"}
 
 

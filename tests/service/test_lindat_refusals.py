@@ -108,7 +108,7 @@ async def test_a_full_queue_is_429_and_a_large_body_413(serve: Callable[..., Any
 async def test_a_service_without_its_default_model_lists_the_others() -> None:
     models = lindat_models(Settings(store="unused", lang="tlh"))
     assert list(models) == ["models"]
-    assert list(models["models"]) == ["english", "english-ewt", "english-ewt-full"]
+    assert list(models["models"]) == ["english", "english-ewt"]
 
 
 COLUMNS = st.sampled_from(

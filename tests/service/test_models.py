@@ -32,8 +32,7 @@ from syntax.fingerprint import file_sha256
 from tests.word_parser import run_command
 
 ENGLISH = "udpipe/english-ewt"
-FULL = "udpipe/english-ewt-full"
-BUNDLED = ("parsebank/english", ENGLISH, FULL)
+BUNDLED = ("parsebank/english", ENGLISH)
 
 
 def put(folder: Path, bundled: Path, *names: str) -> None:
@@ -285,7 +284,6 @@ def test_unreadable_registry_affects_only_its_folder(
         "udpipe/own": caught.value.message,
         "parsebank/english": None,
         ENGLISH: None,
-        FULL: None,
     }
     with pytest.raises(ModelLoadError, match=re.escape(problem)):
         identify(models[0])

@@ -261,7 +261,7 @@ def test_a_served_models_folder_is_a_mirror_of_all_that_is_in_it(
     assert len(listed.splitlines()) == 3
     assert files_in(models_dir) == files_in(mirror)
     models = list_models(Settings(models_dir=models_dir))
-    bundled = ["parsebank/english", "udpipe/english-ewt", "udpipe/english-ewt-full"]
+    bundled = ["parsebank/english", "udpipe/english-ewt"]
     pulled = ["udpipe/french-spoken-ud-2.5-191206", "stanza/fr"]
     assert [model.name for model in models] == pulled + bundled
     assert all(identify(model).content["sha256"] == model.sha256 for model in models[:2])

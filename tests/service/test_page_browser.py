@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conllu"
 PARSER = "udpipe/english-ewt"
-FULL = "udpipe/english-ewt-full"
 OWN = "parsebank/english"
 TEXT = "Birds don't sing. Store it."
 LONG = (
@@ -229,7 +228,7 @@ def test_empty_nodes_and_multiword_tokens_of_conllu_are_shown(browser, service) 
 
 def test_two_parsers_stand_side_by_side(browser, service) -> None:
     browser.resize(WIDE)
-    show(browser, service, text="Time flies like an arrow.", parser=PARSER, compare=FULL)
+    show(browser, service, text="Time flies like an arrow.", parser=PARSER, compare=OWN)
     assert "Of 6 words, 6 have the same head, 4 the same head and relation." in browser.text()
     tops = "return [...document.querySelectorAll('.trees figure')].map((f) => f.offsetTop)"
     assert len(set(browser.script(tops))) == 1
@@ -243,7 +242,7 @@ def test_where_two_trees_differ_is_marked_in_both(browser, service) -> None:
     browser.resize(WIDE)
     for layout in ("arcs", "hierarchy"):
         text = "Time flies like an arrow."
-        show(browser, service, text=text, parser=PARSER, compare=FULL, layout=layout)
+        show(browser, service, text=text, parser=PARSER, compare=OWN, layout=layout)
         listed = "[...document.querySelectorAll('tr[data-word]')].map((one) => one.dataset.word)"
         found = browser.script(
             """return [...document.querySelectorAll('.trees figure')].map((tree) =>
@@ -257,7 +256,7 @@ def test_where_two_trees_differ_is_marked_in_both(browser, service) -> None:
 
 def test_two_wide_trees_stand_one_below_the_other(browser, service) -> None:
     browser.resize(WIDE)
-    show(browser, service, text=LONG, compare=FULL)
+    show(browser, service, text=LONG, compare=OWN)
     first, second = browser.script(
         """return [...document.querySelectorAll('.trees figure .scroll')]
           .map((one) => [one.offsetTop, one.scrollWidth - one.clientWidth]);"""
@@ -272,8 +271,8 @@ def test_a_parser_is_not_offered_to_be_compared_with_itself(browser, service) ->
     offered = "return [...document.querySelectorAll('#parse-compare option')].map((o) => o.value)"
     show(browser, service, text=TEXT, compare=PARSER)  # an old link still opens
     assert len(browser.script("return document.querySelectorAll('.trees figure')")) == 2
-    assert browser.script(offered) == ["", OWN, FULL]
-    browser.type("#parse-parser", FULL)
+    assert browser.script(offered) == ["", OWN]
+    browser.type("#parse-parser", OWN)
     assert browser.script(offered) == ["", OWN, PARSER]
 
 
@@ -428,10 +427,10 @@ def test_a_refused_copy_is_a_file_and_says_why(browser, service, tmp_path: Path)
 def test_a_parse_waits_until_its_model_is_loaded(browser, tmp_path: Path) -> None:
     """The deadline is shorter than the start of a worker, so the first answers are refusals."""
     with served(tmp_path, request_deadline_seconds="0.2") as hasty:
-        show(browser, hasty, text="Birds sing.", parser=FULL)
+        show(browser, hasty, text="Birds sing.", parser=OWN)
         asked = [one for one in browser.requested() if "/parse?" in one]
         assert len(asked) > 1
-        assert f"1 sentence, analysed by {FULL}." in browser.text()
+        assert f"1 sentence, analysed by {OWN}." in browser.text()
 
 
 def test_errors_are_shown_as_the_service_tells_them(browser, service) -> None:
@@ -479,7 +478,7 @@ def test_texts_of_any_script_and_width_are_drawn_properly(browser, service) -> N
             show(browser, service, kind="conllu", lang=lang, text=text)
             assert browser.width() <= width, (lang, width)
     browser.resize(NARROW)
-    show(browser, service, text=LONG, compare=FULL)
+    show(browser, service, text=LONG, compare=OWN)
     assert browser.width() <= NARROW
     cut = """return ['parse-lang', 'parse-parser', 'parse-compare'].filter((id) => {
         const select = document.getElementById(id);

@@ -93,6 +93,8 @@ def train_own(
     _record(_installed(work, out, name), card)
     for line in _score_rows(card):
         typer.echo(line)
+    if count := card["sentences_left_out"]:
+        typer.echo(f"left out {count:,} sentences with more pieces than the encoder reads")
 
 
 def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
@@ -222,4 +224,6 @@ def _markdown(card: Mapping[str, Any]) -> Iterator[str]:
     yield from ("```", card["command"], "```", "")
     yield f"{card['date']}. Learned from the train splits; the dev splits chose nothing; the test"
     yield "splits were used for the scores only."
+    if count := card["sentences_left_out"]:
+        yield f"{count:,} sentences have more pieces than the encoder reads, and were left out."
     yield from ("", f"{card['size']:,} bytes of programs.")

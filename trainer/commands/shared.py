@@ -21,10 +21,11 @@ ParserOption = Annotated[
 
 
 def quiet_transformers() -> None:
-    """Turn off the progress bars of loading weights."""
-    from transformers.utils.logging import disable_progress_bar
+    """Turn off the bars of loading weights, and reports of those that an encoder does not need."""
+    from transformers.utils.logging import disable_progress_bar, set_verbosity_error
 
     disable_progress_bar()
+    set_verbosity_error()
 
 
 def one_language(lang: str) -> str:

@@ -84,6 +84,7 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
     (folder / EXACT).mkdir(exist_ok=True)
     export_programs(model, folder / EXACT, rounded=False)
     card = _card(plan, labels, special, encoder.config)
+    card["sentences_left_out"] = learned.left_out(positions(encoder.config))
     for place in (folder, folder / EXACT):
         tokenizer.save(str(place / TOKENIZER), pretty=False)
         text = json.dumps(card, indent=1, ensure_ascii=False)

@@ -17,6 +17,7 @@ from trainer.nn.biaffine import mean_loss
 from trainer.parsing.corpus import GoldSentence, Window, cut_windows, encode_window
 from trainer.parsing.model import Batch, Sizes, TextParser, positions
 from trainer.parsing.quantization import observing, rounded_layers, set_state
+from trainer.schedule import DivergedError
 
 _OBSERVED: Final = 20
 """Batches from which the bounds of inputs begin."""
@@ -94,11 +95,13 @@ class Corpus:
         ]
         return cls(files, lengths, tokenizer, special)
 
-    def batches(self, options: TrainingOptions, epoch: int, longest: int) -> list[list[Window]]:
-        """The windows of a pass in batches of similar length, in a drawn order.
+    def left_out(self, longest: int) -> int:
+        """Sentences with more pieces than the encoder reads, which no batch has."""
+        room = longest - self.special.count(1)
+        return sum(length > room for lengths in self.lengths for length in lengths)
 
-        A sentence that is longer than the encoder reads is left out.
-        """
+    def batches(self, options: TrainingOptions, epoch: int, longest: int) -> list[list[Window]]:
+        """The windows of a pass in batches of similar length, in a drawn order."""
         random = np.random.default_rng((options.seed, epoch))
         room = longest - self.special.count(1)
         most = min(options.window, room)
@@ -134,10 +137,11 @@ def train(
         options: How.
         checkpoint: File.
         report: Called after each step.
+
+    Raises:
+        DivergedError: A gradient is not finite.
     """
     longest = positions(model.encoder.config)
-    per_epoch = len(corpus.batches(options, 0, longest))
-    steps = per_epoch * options.epochs
     first_rounded = options.epochs - round(options.epochs * options.rounded)
     held_out = dev.batches(options, 0, longest)
     optimizer = _optimizer(model, options)
@@ -150,14 +154,14 @@ def train(
         elif epoch > first_rounded:
             set_state(model, "rounding")
         model.train()
-        for at, windows in enumerate(batches):
-            done = epoch + at / len(batches)
-            _set_rates(optimizer, _rate(done / options.epochs, options.warmup))
+        steps = len(batches) * options.epochs
+        for step, windows in enumerate(batches, epoch * len(batches)):
+            _set_rates(optimizer, _rate(step / steps, options.warmup))
             losses = _step(model, optimizer, collate(windows), options.clip)
-            report(Report(round(done * per_epoch) + 1, steps, losses))
+            report(Report(step + 1, steps, losses))
         figures = accuracies(model, held_out)
         _save(checkpoint, model, optimizer, options, epoch + 1)
-        report(Report((epoch + 1) * per_epoch, steps, losses, figures))
+        report(Report((epoch + 1) * len(batches), steps, losses, figures))
     set_state(model, "rounding")
 
 
@@ -235,7 +239,8 @@ def _step(
     losses = {part: mean_loss(*pair) for part, pair in model(batch).items()}
     optimizer.zero_grad(set_to_none=True)
     torch.stack([*losses.values()]).sum().backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    if not torch.nn.utils.clip_grad_norm_(model.parameters(), clip).isfinite():
+        raise DivergedError("a gradient contains NaN or infinity; train again with another seed")
     optimizer.step()
     return {part: loss.item() for part, loss in losses.items()}
 

@@ -43,6 +43,7 @@ from trainer.parsing.quantization import (
 )
 from trainer.parsing.training import Corpus, TrainingOptions, collate, train
 from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
+from trainer.schedule import DivergedError
 
 SENTENCES = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
 LABELS = Labels.of(SENTENCES, rarest_lemma=1)
@@ -282,3 +283,24 @@ def test_a_column_that_a_treebank_lacks_is_left_out(encoder: Path, tmp_path: Pat
     build_parser(plan, tmp_path, reports.append)
     assert set(reports[-1].dev) >= {"boundary", "head", "upos"}
     assert "xpos" not in reports[-1].dev
+
+
+def test_what_an_encoder_cannot_read_is_counted(tokenizer: Any, special: SpecialTokens) -> None:
+    corpus = Corpus.of([GOLD], tokenizer, special)
+    longest = max(corpus.lengths[0]) + special.count(1)
+    assert corpus.left_out(longest) == 0
+    assert corpus.left_out(longest - 1) == corpus.lengths[0].count(max(corpus.lengths[0]))
+    windows = [one for batch in corpus.batches(TrainingOptions(), 0, longest - 1) for one in batch]
+    read = sum(len(one.lengths) for one in windows)
+    assert read == len(GOLD) - corpus.left_out(longest - 1)
+
+
+def test_weights_that_are_not_finite_end_a_training(
+    encoder: Path, tokenizer: Any, special: SpecialTokens, tmp_path: Path
+) -> None:
+    corpus = Corpus.of([GOLD], tokenizer, special)
+    model = TextParser(AutoModel.from_pretrained(encoder, add_pooling_layer=False), LABELS, SIZES)
+    torch.nn.init.constant_(model.root, torch.nan)
+    options = TrainingOptions(epochs=1, sizes=SIZES)
+    with pytest.raises(DivergedError, match="train again with another seed"):
+        train(model, corpus, corpus, options, tmp_path / "checkpoint.pt", lambda _: None)

@@ -40,12 +40,12 @@ train: $(VENV)/.train  ## Train RECIPE on the features in STORE
 	$(BIN)/parsebank train $(RECIPE) --store $(STORE)
 
 bench: $(VENV)/.bench  ## Re-run the benchmarks; results go to benchmarks/results/
-	$(BIN)/python benchmarks/matrices.py
+	$(BIN)/python -m benchmarks.matrices
 	$(BIN)/python -m benchmarks.stream
-	$(BIN)/python benchmarks/store.py
+	$(BIN)/python -m benchmarks.store
 	$(BIN)/python -m benchmarks.backfill
-	$(BIN)/python benchmarks/service.py
-	$(BIN)/python benchmarks/train.py
+	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.train
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -17,19 +17,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from benchmarks.result import four_digits, write_result
 from benchmarks.scale import PARSER, keys_at
 from benchmarks.stream.corpus import read_sentences
 from featurestore import FeatureStore, ParseRecord, open_store
@@ -38,7 +36,6 @@ from featurestore.tables.encode.parses import encode_parses
 
 SAMPLES = 20
 JOINED = 100
-RESULTS = Path(__file__).parent / "results"
 
 
 def one_row() -> pa.Table:
@@ -177,17 +174,8 @@ def main() -> int:
             rows.append(one)
             shown = (f"{k} {v:,.4g}" if k != "series" else str(v) for k, v in one.items())
             print("  ".join(shown), flush=True)
-    now = datetime.now(UTC)
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {"pyarrow": pa.__version__, "deltalake": deltalake.__version__},
-        "kept": arguments.kept,
-        "rows": json.loads(json.dumps(rows), parse_float=lambda x: float(f"{float(x):.4g}")),
-    }
-    path = RESULTS / f"commits-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    content = {"kept": arguments.kept, "rows": four_digits(rows)}
+    write_result("commits", content, libraries=("pyarrow", "deltalake"))
     return 0
 
 

@@ -13,9 +13,7 @@ With PARSEBANK_DATA set the texts are the English sentence pairs of XNLI, else t
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import socket
 import statistics
 import subprocess
@@ -25,12 +23,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 
 import psutil
 
+from benchmarks.result import write_result
 from clients.benchmarks import BENCHMARKS, Item
 from clients.client.client import Client
 from clients.client.jobs import Job
@@ -148,17 +147,7 @@ def main() -> None:
         for name in ("ratio", "processor_ratio")
     }
     print(f"median ratio {medians['median_ratio']:.3f} (target {TARGET})")
-    now = datetime.now(UTC)
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "workers": options.workers,
-        **medians,
-        "rounds": rounds,
-    }
-    path = Path(__file__).parent / "results" / f"engines-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("engines", {"workers": options.workers, **medians, "rounds": rounds})
 
 
 if __name__ == "__main__":

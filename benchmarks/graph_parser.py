@@ -15,13 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -31,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.pretrain import GOLD, append, sentences
+from benchmarks.result import write_result
 from featurestore import FeatureStore, open_store
 from syntax.trees.conllu import parse_from_sentences
 from syntax.trees.parse import Parse
@@ -39,7 +38,6 @@ from trainer.loop import Run
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
-RESULTS: Final = Path(__file__).parent / "results"
 RECIPE: Final = {"selfatt": "orderfree-selfatt-graph-delex", "rnn": "orderfree-rnn-graph-delex"}
 LONGEST, DEV = 100, 16
 
@@ -282,17 +280,8 @@ def main() -> None:
                 one: measure(store, parses, one, folder, asked.rounds)
                 for one in asked.only.split(",")
             }
-    now = datetime.now(UTC)
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": 1},
-        "versions": {"torch": torch.__version__},
-        "sentences": len(parses),
-        "rounds": asked.rounds,
-        "models": found,
-    }
-    path = RESULTS / f"graph_parser-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+    content = {"sentences": len(parses), "rounds": asked.rounds, "models": found}
+    write_result("graph_parser", content, libraries=["torch"], threads=1)
     print(json.dumps(found, indent=2))
 
 

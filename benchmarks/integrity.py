@@ -14,25 +14,20 @@ seconds each; wall-clock seconds that an append took.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
-import os
-import platform
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import deltalake
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.result import four_digits, write_result
 from benchmarks.scale import PARSER, keys_at
 from benchmarks.stream.corpus import read_sentences
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
@@ -43,7 +38,6 @@ from syntax.errors import StoreError
 from syntax.examples import DatasetSpec
 
 SAMPLES = 5
-RESULTS = Path(__file__).parent / "results"
 HANDLE = DatasetHandle(
     DatasetSpec("pairs", "train", "en", ("text",), (), "the benchmark", "Apache-2.0"),
     tokenizer="words",
@@ -215,16 +209,8 @@ def main() -> int:
         print("  ".join(shown), flush=True)
     if arguments.waits_only:
         return 0
-    now = datetime.now(UTC)
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {"pyarrow": pa.__version__, "deltalake": deltalake.__version__},
-        "rows": json.loads(json.dumps(rows), parse_float=lambda x: float(f"{float(x):.4g}")),
-    }
-    path = RESULTS / f"integrity-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    libraries = ("pyarrow", "deltalake")
+    write_result("integrity", {"rows": four_digits(rows)}, libraries=libraries)
     return 0
 
 

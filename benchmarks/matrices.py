@@ -1,6 +1,6 @@
 """The matrix kernel against networkx and against plain numpy, on the same trees in one run.
 
-    python benchmarks/matrices.py [--sizes 40,128,384] [--rounds 15]
+    python -m benchmarks.matrices [--sizes 40,128,384] [--rounds 15]
 
 Every contender makes the distance, depth and ancestor matrices of the same 32 forests, takes any
 forest, and is compared with all others before anything is timed; networkx is let off with the
@@ -19,22 +19,19 @@ pairs of about 64 pieces.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
-from plain_matrices import NUMPY, Parents, networkx_distance
 
+from benchmarks.plain_matrices import NUMPY, Parents, networkx_distance
+from benchmarks.result import write_result
 from syntax import read_conllu
 from syntax.batches import (
     AssemblySpec,
@@ -52,7 +49,6 @@ AT = 128
 BATCHES, PADDED = 24, 32
 NETWORKX_TARGET, NUMPY_TARGET, EXAMPLES_TARGET, MEMCPY_TARGET = 100, 15, 20_000, 4
 SECONDS_PER_TURN = 0.02
-RESULTS = Path(__file__).parent / "results"
 
 
 def kernel_one(parents: Parents) -> tuple[NDArray[Any], ...]:
@@ -366,12 +362,7 @@ def main() -> int:
 def write(
     source: str, rows: list[Row], copies: list[Copied], assembly: dict[str, float], rounds: int
 ) -> None:
-    now = datetime.now(UTC)
-    path = RESULTS / f"matrices-{now:%Y-%m-%d}.json"
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {"numpy": np.__version__, "networkx": nx.__version__},
         "trees": source,
         "batch": BATCH,
         "rounds": rounds,
@@ -379,9 +370,7 @@ def write(
         "bucketed_against_memcpy": [asdict(copied) for copied in copies],
         "pairs_per_second": assembly,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("matrices", content, libraries=("numpy", "networkx"))
 
 
 if __name__ == "__main__":

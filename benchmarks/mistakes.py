@@ -12,19 +12,17 @@ quickly (`QUICK`).
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-RESULTS: Final = Path(__file__).parent / "results"
+from benchmarks.result import write_result
+
 PARSEBANK: Final = (sys.executable, "-m", "parsebank")
 
 
@@ -213,7 +211,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--beside", type=Path, help="another checkout to measure in turns")
-    parser.add_argument("--write", metavar="NAME", help="write results/NAME.json")
+    parser.add_argument("--write", metavar="NAME", help="write results/NAME-DATE.json")
     parser.add_argument(
         "--every", type=int, default=1, help="measure only each second, third, ... mistake"
     )
@@ -232,14 +230,7 @@ def main() -> None:
             measured(["train", "sample", "--set", "x=1"], folder, checkout)
         rows = [row_of(one, found, checkouts, given.rounds) for one in commands]
     if given.write:
-        content = {
-            "date": datetime.now(UTC).date().isoformat(),
-            "python": platform.python_version(),
-            "cpus": os.cpu_count(),
-            "load": os.getloadavg()[0],
-            "rows": rows,
-        }
-        (RESULTS / f"{given.write}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+        write_result(given.write, {"rows": rows}, load=os.getloadavg()[0])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Accuracy against speed, for every parser of a language, in one run.
 
     python -m benchmarks.parsers TREEBANK... [--parser NAME ...] [--rounds 3] [--picture FILE]
+        [--xnli FOLDER]
 
 Each parser reads the test split of each treebank: F1 of the CoNLL 2018 metrics from raw text and
 from gold words, and words a second of CPU time of one core, for the paragraphs of the raw text as a
@@ -13,16 +14,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.result import write_result
 from service.parsers import find_parser, list_models, load_parser
 from service.parsers.base import Limits, ParseInput
 from service.parsers.registry import serves
@@ -32,7 +33,6 @@ from syntax import Parse, Sentence, read_conllu
 from syntax.trees.conllu import raw_text
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 LIBRARIES = ("onnxruntime", "ufal.udpipe", "stanza", "spacy", "numpy")
 
 
@@ -83,6 +83,20 @@ def names_for(treebank: Path) -> list[str]:
     return [model.name for model in models if serves(model, lang) and not model.problem]
 
 
+def backfills(xnli: Path, names: Sequence[str], rounds: int) -> dict[str, list[float]]:
+    """Seconds of ``parsebank backfill`` of XNLI's English dev split into a new store, in turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    command = [sys.executable, "-m", "parsebank", "backfill", "xnli", "--path", str(xnli)]
+    for _ in range(rounds):
+        for name in names:
+            with TemporaryDirectory() as store:
+                options = ("--split", "dev", "--lang", "en", "--parser", name, "--store", store)
+                begin = time.perf_counter()
+                subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
+                seconds[name].append(round(time.perf_counter() - begin, 2))
+    return seconds
+
+
 def table(results: list[dict[str, Any]]) -> str:
     """The results as a table in Markdown."""
     columns = ("Words", "Sentences", "UPOS", "AllTags", "Lemmas", "LAS")
@@ -126,29 +140,22 @@ def main() -> None:
     arguments.add_argument("--parser", action="append")
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--picture", type=Path)
+    arguments.add_argument("--xnli", type=Path, help="XNLI's folder; also fill new stores from it")
     arguments.add_argument("--one", help="measure this parser in this process, and print JSON")
     given = arguments.parse_args()
     if given.one:
         print(json.dumps(measured(given.one, given.treebank[0], given.rounds)))
         return
-    results = []
+    results, names = [], given.parser or names_for(given.treebank[0])
     for treebank in given.treebank:
         for name in given.parser or names_for(treebank):
             results.append(in_a_process(name, treebank, given.rounds))
             print(table(results[-1:]).splitlines()[-1], flush=True)
     print(table(results))
-    now = datetime.now(UTC).date().isoformat()
-    content = {
-        "benchmark": "parsers",
-        "date": now,
-        "machine": platform.processor() or platform.machine(),
-        "python": platform.python_version(),
-        "versions": {name: version(name) for name in LIBRARIES},
-        "results": results,
-    }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"parsers-{now}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    content = {"results": results}
+    if given.xnli:
+        content["backfill_seconds"] = backfills(given.xnli, names, given.rounds)
+    write_result("parsers", content, libraries=LIBRARIES)
     if given.picture:
         draw(results, given.picture)
 

@@ -17,14 +17,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -33,6 +31,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from benchmarks.result import write_result
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
 from service.tokenizers import load_tokenizer
 from syntax import fingerprint, read_conllu
@@ -46,7 +45,6 @@ from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.systems.microbert.recipes import condition
 
-RESULTS: Final = Path(__file__).parent / "results"
 SILVER, GOLD, GOLD_EVERY = "silver", "gold", 8
 SENTENCES, DEV = 4500, 32
 
@@ -262,21 +260,15 @@ def verdict(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def write(asked: argparse.Namespace, source: str, found: Mapping[str, Any]) -> None:
-    made = datetime.now(UTC)
-    path = RESULTS / f"pretrain-{made:%Y-%m-%d}.json"
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
     content = {
-        "date": made.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count(), "device": device},
         "note": asked.note,
-        "versions": {"torch": torch.__version__},
         "trees": source,
         "batch": asked.batch,
         "rounds": asked.rounds,
         "conditions": found,
     }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("pretrain", content, libraries=["torch"], device=device)
 
 
 def arguments() -> argparse.Namespace:

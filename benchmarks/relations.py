@@ -1,6 +1,6 @@
 """Time of the relations and samples of docs/reference/matrices.md, per example, in batches of 32.
 
-    python benchmarks/relations.py [--sizes 27,128] [--rounds 20]
+    python -m benchmarks.relations [--sizes 27,128] [--rounds 20]
 
 Random projective trees below [CLS], of as many positions as asked, one text each. The table has the
 CPU time of the fastest round, less that of the batch without matrices.

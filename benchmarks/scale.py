@@ -16,25 +16,20 @@ of all files.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
-import os
-import platform
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import deltalake
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 import featurestore.dataset.dataset
 import featurestore.sql.session  # noqa: F401 - imports are not measured
+from benchmarks.result import four_digits, write_result
 from benchmarks.stream.corpus import SPECIAL, read_sentences
 from featurestore import (
     DatasetHandle,
@@ -68,7 +63,6 @@ HANDLE = DatasetHandle(
     special_tokens=SPECIAL,
     matrices=False,
 )
-RESULTS = Path(__file__).parent / "results"
 
 
 def keys_at(start: int, count: int) -> list[str]:
@@ -356,19 +350,9 @@ def tell(row: dict[str, Any]) -> None:
 
 
 def write(rows: list[dict[str, Any]], rounds: int, words: int) -> None:
-    now = datetime.now(UTC)
-    versions = {"pyarrow": pa.__version__, "deltalake": deltalake.__version__}
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {**versions, "duckdb": duckdb.__version__},
-        "rounds": rounds,
-        "most_words": words,
-        "rows": json.loads(json.dumps(rows), parse_float=lambda x: float(f"{float(x):.4g}")),
-    }
-    path = RESULTS / f"scale-{now:%Y-%m-%d}-{rows[-1]['rows']}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    content = {"rounds": rounds, "most_words": words, "rows": four_digits(rows)}
+    libraries = ("pyarrow", "deltalake", "duckdb")
+    write_result(f"scale-{{date}}-{rows[-1]['rows']}", content, libraries=libraries)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The service under load, each figure as a ratio to a baseline of the same run.
 
-    python benchmarks/service.py [--rounds 5] [--only hits misses ...] [--requests 100000]
+    python -m benchmarks.service [--rounds 5] [--only hits misses ...] [--requests 100000]
 
 *hits*: an answer that is kept, against a bare FastAPI route that takes the same body and answers
 the same bytes; p50 at concurrency 1, 16 and 64.
@@ -24,7 +24,6 @@ import asyncio
 import itertools
 import json
 import os
-import platform
 import socket
 import statistics
 import subprocess
@@ -37,11 +36,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import load
 import psutil
 import ufal.udpipe
 import uvloop
 
+from benchmarks import load
+from benchmarks.result import RESULTS, write_result
 from clients.benchmarks import BENCHMARKS
 from syntax.examples import Example
 
@@ -133,8 +133,8 @@ def on_one_core() -> Iterator[None]:
 @contextmanager
 def peer(name: str, **environment: str) -> Iterator[str]:
     port = free_port()
-    options = ["--app-dir", str(Path(__file__).parent), "--factory", "--log-level", "warning"]
-    command = [sys.executable, "-m", "uvicorn", f"peers:{name}", "--port", str(port), *options]
+    options = ["--app-dir", str(Path(__file__).parents[1]), "--factory", "--log-level", "warning"]
+    command = [sys.executable, "-m", "uvicorn", f"benchmarks.peers:{name}", "--port", str(port), *options]
     with server(command, port, **environment) as (url, _):
         yield url
 
@@ -346,17 +346,9 @@ def main() -> None:
 
 
 def write(results: dict) -> None:
-    now = datetime.now(UTC)
-    path = Path(__file__).parent / "results" / f"service-{now:%Y-%m-%d}.json"
+    path = RESULTS / f"service-{datetime.now(UTC).date()}.json"
     known = json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else {}
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "targets": TARGETS,
-        "results": {**known, **results},
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("service", {"targets": TARGETS, "results": {**known, **results}})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How the key index grows, and what a look for keys costs, from 10^4 to 10^7 keys, in one run.
 
-    python benchmarks/store.py [--most 7] [--rounds 5] [--records 1000000]
+    python -m benchmarks.store [--most 7] [--rounds 5] [--records 1000000]
 
 The index is filled with random keys, as the keys of parses are, in files of 100,000; beside it
 stands a Python set of the same keys. Then a store with real sentences (of UD_English-EWT where
@@ -13,22 +13,19 @@ of the rounds for single operations, since a shared core only ever adds.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import random
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import numpy as np
 import psutil
 import pyarrow as pa
 
+from benchmarks.result import write_result
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.records import key_bytes
 from featurestore.tables.encode.parses import encode_parses
@@ -42,7 +39,6 @@ SINGLES = 300
 COMMITS = 100
 TARGETS = {"batch_membership_ms": 10.0, "single_hit_us": 250.0}
 AT = 1_000_000
-RESULTS = Path(__file__).parent / "results"
 TINY = Path(__file__).parents[1] / "tests" / "fixtures" / "treebank-tiny"
 
 
@@ -227,11 +223,7 @@ def write(
     index: list[dict],
     stores: list[dict],
 ) -> None:
-    now = datetime.now(UTC)
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {"pyarrow": pa.__version__, "deltalake": deltalake.__version__},
         "records": f"sentences of {source} under random keys",
         "rounds": arguments.rounds,
         "row_group": ROW_GROUP,
@@ -240,10 +232,7 @@ def write(
         "index": rounded(index),
         "store": rounded(stores),
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"store-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("store", content, libraries=("pyarrow", "deltalake"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What syntax costs: a training step of each model or objective against the plain encoder's.
 
-    python benchmarks/train.py [--encoder base] [--lengths 64,128] [--pieces 256] [--rounds 5]
+    python -m benchmarks.train [--encoder base] [--lengths 64,128] [--pieces 256] [--rounds 5]
                                [--only plain,sla.v1]
 
 Every model is trained by the real loop from a real store: the same encoder (random weights), the
@@ -21,27 +21,24 @@ batches of 32. End to end both take the same step.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy
 import torch
-from matrices import Parents, one_forest, restart_on_one_thread, sentences
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 from transformers import BertConfig
 
+from benchmarks.matrices import Parents, one_forest, restart_on_one_thread, sentences
+from benchmarks.result import write_result
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
 from syntax.batches import SegmentFeatures, SpecialTokens
 from syntax.examples import DatasetSpec, LabelSpec
@@ -63,7 +60,6 @@ from trainer.options import (
     UdPrlmOptions,
 )
 
-RESULTS = Path(__file__).parent / "results"
 NAME, LABEL = "bench", LabelSpec("label", "class", ("a", "b", "c"))
 SPECIAL = SpecialTokens(prefix=(1,), separator=(2,), suffix=(2,), pad_id=0, vocab_size=6000)
 
@@ -370,19 +366,12 @@ def main() -> int:
 
 
 def write(asked: argparse.Namespace, found: list[dict[str, Any]]) -> None:
-    now = datetime.now(UTC)
-    path = RESULTS / f"train-{now:%Y-%m-%d}.json"
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count(), "threads": 1},
-        "versions": {"torch": torch.__version__, "scipy": scipy.__version__},
         "encoder": ENCODERS[asked.encoder],
         "rounds": asked.rounds,
         "lengths": found,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("train", content, libraries=("torch", "scipy"), threads=1)
 
 
 if __name__ == "__main__":

@@ -13,19 +13,15 @@ the best of the rounds, which take turns.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.result import write_result
 from benchmarks.stream.corpus import SPECIAL, features_of, treebank
 from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord, open_store
 from featurestore.maintenance.validate import validate_store
@@ -53,7 +49,6 @@ HANDLE = DatasetHandle(
     tokenizer_fingerprint=fingerprint({"name": "pieces-of-four"}),
     special_tokens=SPECIAL,
 )
-RESULTS = Path(__file__).parent / "results"
 
 
 def fill(store: FeatureStore, count: int) -> None:
@@ -173,20 +168,14 @@ def main() -> int:
     print(f"{parses:,} parses, {arguments.examples:,} examples of two segments, with matrices")
     for name, seconds in best.items():
         print(f"  {name:16} {seconds:6.2f} s {ratios[name]:6.2f}")
-    now = datetime.now(UTC)
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": {"pyarrow": pa.__version__, "numpy": np.__version__},
         "parses": parses,
         "examples": arguments.examples,
         "rounds": arguments.rounds,
         "seconds": {name: round(seconds, 3) for name, seconds in best.items()},
         "ratio": {name: round(ratio, 3) for name, ratio in ratios.items()},
     }
-    path = RESULTS / f"validate-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    write_result("validate", content, libraries=("pyarrow", "numpy"))
     return 0
 
 

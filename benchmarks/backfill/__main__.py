@@ -31,19 +31,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import multiprocessing
 import os
-import platform
 import statistics
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from benchmarks.backfill import pipeline
 from benchmarks.backfill.corpus import Corpus, read_corpora, second_tokenizer, settings, upload
 from benchmarks.backfill.raw import CHUNK, Raw, load_raw, time_raw
 from benchmarks.backfill.running import Timed, running_service, timed, warm_up
+from benchmarks.result import write_result
 from service.parsers import find_parser
 
 BACKFILLS = ("first", "tokenizer", "again", "least")
@@ -161,7 +158,7 @@ def main() -> None:
             run(corpus, options.workers, options.rounds, tokenizer)
             for corpus in read_corpora(options.pairs)
         ]
-    write(options.workers, results)
+    write_result("backfill", {"workers": options.workers, "corpora": results})
 
 
 def run(corpus: Corpus, workers: int, rounds: int, tokenizer: str) -> dict[str, Any]:
@@ -188,19 +185,6 @@ def run(corpus: Corpus, workers: int, rounds: int, tokenizer: str) -> dict[str, 
         "at_best": best,
         "rounds": found,
     }
-
-
-def write(workers: int, results: list[dict[str, Any]]) -> None:
-    now = datetime.now(UTC)
-    path = Path(__file__).parents[1] / "results" / f"backfill-{now:%Y-%m-%d}.json"
-    content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "workers": workers,
-        "corpora": results,
-    }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
 
 
 if __name__ == "__main__":

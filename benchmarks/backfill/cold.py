@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import shutil
 import statistics
@@ -31,11 +30,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from benchmarks.backfill.corpus import DATA, read_corpora, second_tokenizer, settings
+from benchmarks.result import write_result
 from service.parsers import find_parser
 
 PYTHON: Final = (sys.executable, "-P", "-m")
@@ -124,16 +123,8 @@ def main() -> None:
         target = TARGETS.get(name.partition(" ")[0] if name.startswith("tokenizer") else name)
         wanted = f"; target <= {target}" if target else ""
         print(f"{name}: {wall:.2f} (processor {processor:.2f}){wanted}")
-    write({"workers": workers, "texts": len(corpus.texts), "median": medians, "rounds": rounds})
-
-
-def write(content: dict[str, object]) -> None:
-    now = datetime.now(UTC)
-    path = Path(__file__).parents[1] / "results" / f"backfill-cold-{now:%Y-%m-%d}.json"
-    machine = {"cpu": platform.machine(), "cores": os.cpu_count()}
-    head = {"date": now.isoformat(timespec="seconds"), "machine": machine}
-    path.write_text(json.dumps({**head, **content}, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    content = {"texts": len(corpus.texts), "median": medians, "rounds": rounds}
+    write_result("backfill-cold", {"workers": workers, **content})
 
 
 if __name__ == "__main__":

@@ -19,13 +19,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 
 import psutil
 
 from benchmarks.backfill.corpus import read_corpora
+from benchmarks.result import write_result
 from clients.client.client import Client
 from clients.client.jobs import Job
 from clients.processes import free_port
@@ -131,11 +130,8 @@ def main() -> None:
     corpus = next(read_corpora())
     texts = list(dict.fromkeys(chain.from_iterable(pair[1:] for pair in corpus.pairs)))
     result = run(options.examples, texts[: options.distinct])
-    now = datetime.now(UTC)
-    path = Path(__file__).parents[1] / "results" / f"backfill-memory-{now:%Y-%m-%d}.json"
-    content = {"date": now.isoformat(timespec="seconds"), "corpus": corpus.name, **result}
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(content, indent=2))
+    print(json.dumps(result, indent=2))
+    write_result("backfill-memory", {"corpus": corpus.name, **result})
 
 
 if __name__ == "__main__":

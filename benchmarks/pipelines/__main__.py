@@ -21,14 +21,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -37,6 +35,7 @@ from typing import Any, Final
 from benchmarks.backfill.cold import PARSEBANK, run
 from benchmarks.backfill.corpus import Corpus, read_corpora, settings
 from benchmarks.pipelines import theirs
+from benchmarks.result import write_result
 from featurestore import open_store
 from service.parsers import find_parser
 from syntax.trees.conllu import read_conllu, write_conllu
@@ -260,17 +259,12 @@ def main() -> None:
     for row in measure(chosen.rounds):
         found.append(row)
         print(row["pipeline"], json.dumps(row["hours"]), flush=True)
-    now = datetime.now(UTC)
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count(), "used": 1},
         "rounds": chosen.rounds,
         "extrapolated": "from the sample to all examples, by processor seconds",
         "pipelines": found,
     }
-    path = Path(__file__).parents[1] / "results" / f"pipelines-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(path)
+    write_result("pipelines", content, used=1)
 
 
 if __name__ == "__main__":

@@ -18,19 +18,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.result import write_result
 from benchmarks.stream.corpus import make_examples, read_sentences
 from benchmarks.stream.measure import all_contenders
 from benchmarks.stream.work import BATCH, Contender, expected
@@ -44,7 +41,6 @@ VECTORS = "ours, buckets, vectors only"
 LEAD, VECTORS_LEAD = 1.25, 3.0
 """Over the best peer with buckets: what batches with matrices, and of vectors, have to reach."""
 
-RESULTS = Path(__file__).parents[1] / "results"
 PACKAGES = ("datasets", "litdata", "numba", "numpy", "pyarrow", "pylance", "torch", "webdataset")
 
 Runs = dict[str, list[dict[str, Any]]]
@@ -202,29 +198,14 @@ def _is_rival(name: str, row: dict[str, Any]) -> bool:
 
 
 def write(source: str, arguments: argparse.Namespace, results: list[dict[str, Any]]) -> None:
-    now = datetime.now(UTC)
     content = {
-        "date": now.isoformat(timespec="seconds"),
-        "machine": {"cpu": platform.machine(), "cores": os.cpu_count()},
-        "versions": dict(_versions()),
         "sentences": source,
         "batch": BATCH,
         "rounds": arguments.rounds,
         "baseline": BASELINE,
         "lengths": results,
     }
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"stream-{now:%Y-%m-%d}.json"
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in PACKAGES:
-        try:
-            yield package, version(package)
-        except PackageNotFoundError:
-            continue
+    write_result("stream", content, libraries=PACKAGES)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,15 @@ def on_one_core() -> Iterator[None]:
 def peer(name: str, **environment: str) -> Iterator[str]:
     port = free_port()
     options = ["--app-dir", str(Path(__file__).parents[1]), "--factory", "--log-level", "warning"]
-    command = [sys.executable, "-m", "uvicorn", f"benchmarks.peers:{name}", "--port", str(port), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        f"benchmarks.peers:{name}",
+        "--port",
+        str(port),
+        *options,
+    ]
     with server(command, port, **environment) as (url, _):
         yield url
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clients.client.results import ItemError
 from syntax.errors import MissingHeadError, ParsebankError
-from syntax.trees.parse import Parse
+from syntax.trees.parse import WORD_COLUMNS, Parse
 from syntax.trees.sentence import Sentence, Word
 from syntax.trees.tree import DependencyTree
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 64
 """Sentences per request."""
 
-_COLUMNS: Final = ("lemma", "upos", "xpos", "feats", "head", "deprel")
 _UNSPECIFIED: Final = "dep"
 """UD's relation of a word whose relation is not known."""
 
@@ -87,7 +86,7 @@ def _checked(sentence: Sentence) -> Sentence | ParsebankError:
 
 
 def _has_gaps(sentence: Sentence) -> bool:
-    return any(getattr(word, name) is None for word in sentence.words for name in _COLUMNS)
+    return any(getattr(word, name) is None for word in sentence.words for name in WORD_COLUMNS)
 
 
 def _parses(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clients.client.failures import named_error
 from syntax.drawing.page import listing, plain, short
 from syntax.errors import ParsebankError
-from syntax.trees.parse import Parse
+from syntax.trees.parse import WORD_COLUMNS, Parse
 from syntax.trees.sentence import Sentence
 from syntax.trees.spacing import with_spacing
 
@@ -298,7 +298,7 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
     misc = [with_spacing(word.get("misc"), []) for word in words]
     return Parse(
         text=text,
-        **{name: [word.get(name) for word in words] for name in _WORD_COLUMNS},
+        **{name: [word.get(name) for word in words] for name in WORD_COLUMNS},
         word_start=[word["start_char"] for word in words],
         word_end=[word["end_char"] for word in words],
         token_start=[token["start_char"] for token in tokens],
@@ -309,9 +309,6 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
         sentence_first_word=starts,
         misc=misc if any(misc) else None,
     )
-
-
-_WORD_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

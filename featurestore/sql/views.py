@@ -18,10 +18,13 @@ from featurestore.tables.encode.examples import LARGEST_MATRIX
 from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS
 from featurestore.tables.snapshot import DataFile, arrow_dataset, snapshot_of
+from syntax.trees.parse import WORD_COLUMNS
 
 _LOG: Final = logging.getLogger(__name__)
 
-SENTENCES: Final = """
+_PER_WORD: Final = (*WORD_COLUMNS, "misc", "word_start", "word_end")
+
+SENTENCES: Final = f"""
     create view sentences as
     with numbered as (
         select *, unnest(generate_series(1, len(sentence_first_word))) as n,
@@ -33,22 +36,18 @@ SENTENCES: Final = """
     )
     select key, lang, parser, mode, n - 1 as sentence,
         substring(text, sentence_start[n] + 1, sentence_end[n] - sentence_start[n]) as text,
-        form[a:z] as form, lemma[a:z] as lemma, upos[a:z] as upos, xpos[a:z] as xpos,
-        feats[a:z] as feats, head[a:z] as head, deprel[a:z] as deprel, misc[a:z] as misc,
-        word_start[a:z] as word_start, word_end[a:z] as word_end,
+        {", ".join(f"{name}[a:z] as {name}" for name in _PER_WORD)}
     from bounded
 """
 
-WORDS: Final = """
+WORDS: Final = f"""
     create view words as
     with numbered as (
         select *, unnest(generate_series(1, len(head))) as id,
         from sentences
     )
-    select key, lang, parser, mode, sentence, id, form[id] as form, lemma[id] as lemma,
-        upos[id] as upos, xpos[id] as xpos, feats[id] as feats, head[id] as head,
-        deprel[id] as deprel, misc[id] as misc, word_start[id] as word_start,
-        word_end[id] as word_end,
+    select key, lang, parser, mode, sentence, id,
+        {", ".join(f"{name}[id] as {name}" for name in _PER_WORD)}
     from numbered
 """
 """An item of each list: of lists that are unnested, DuckDB reads all, whatever a query asks for."""

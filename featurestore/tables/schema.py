@@ -7,11 +7,12 @@ from typing import Final
 import pyarrow as pa
 
 from featurestore.tables.layout import TableLayout
+from syntax.trees.parse import WORD_COLUMNS
 
 _STRINGS: Final = pa.list_(pa.string())
 _INTEGERS: Final = pa.list_(pa.int32())
 
-WORD_STRINGS: Final = ("form", "lemma", "upos", "xpos", "feats", "deprel")
+WORD_STRINGS: Final = tuple(name for name in WORD_COLUMNS if name != "head")
 """Columns of a parse with one string per word; ``misc`` is one too, where the parser gave it."""
 
 PARSE_INTEGERS: Final = (

@@ -20,14 +20,12 @@ from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
 from service.tokenizers import LoadedTokenizer
 from syntax import Parse
 from syntax.errors import ParsebankError
+from syntax.trees.parse import WORD_COLUMNS
 
 dump: Final = TypeAdapter(dict[str, Any]).dump_json
 """JSON of plain content, in UTF-8."""
 
-_WORD: Final = (
-    *("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
-    *("start_char", "end_char", "misc"),
-)
+_WORD: Final = ("id", *WORD_COLUMNS, "start_char", "end_char", "misc")
 
 
 def render_json(answer: FeatureAnswer) -> bytes:
@@ -89,10 +87,7 @@ def _sentences(parse: Parse) -> list[dict[str, Any]]:
 
 def _words(parse: Parse, first: int, end: int, misc: Sequence[str | None]) -> list[dict[str, Any]]:
     """The words of one sentence, numbered from 1."""
-    columns = (
-        *(parse.form, parse.lemma, parse.upos, parse.xpos, parse.feats, parse.head),
-        *(parse.deprel, parse.word_start, parse.word_end),
-    )
+    columns = (getattr(parse, name) for name in (*WORD_COLUMNS, "word_start", "word_end"))
     rows = zip(count(1), *(column[first:end] for column in columns), misc, strict=False)
     return [dict(zip(_WORD, row, strict=True)) for row in rows]
 

@@ -10,6 +10,7 @@ from service.parsers.base import Limits, ParseInput, Parser
 from syntax import Parse, Sentence
 from syntax.errors import ParsebankError
 from syntax.trees.conllu import raw_text
+from syntax.trees.parse import WORD_COLUMNS
 from syntax.trees.scoring import evaluate
 
 Scores = dict[str, dict[str, dict[str, float]]]
@@ -46,12 +47,10 @@ def parsed_words(parser: Parser, sentences: Iterable[Sentence]) -> Iterator[Pars
 
 def _annotated(gold: Sentence, found: Parse) -> Sentence:
     """The gold sentence with the tags and the tree that were found for its words."""
-    columns = zip(
-        *(found.lemma, found.upos, found.xpos, found.feats, found.head, found.deprel), strict=True
-    )
+    rows = zip(*(getattr(found, name) for name in WORD_COLUMNS), strict=True)
     words = (
-        replace(word, lemma=lemma, upos=upos, xpos=xpos, feats=feats, head=head, deprel=deprel)
-        for word, (lemma, upos, xpos, feats, head, deprel) in zip(gold.words, columns, strict=True)
+        replace(word, **dict(zip(WORD_COLUMNS[1:], row[1:], strict=True)))
+        for word, row in zip(gold.words, rows, strict=True)
     )
     return replace(gold, words=tuple(words), empty_nodes=())
 

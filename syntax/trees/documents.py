@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from syntax.trees.parse import Parse
+from syntax.trees.parse import WORD_COLUMNS, Parse
 
 
 def spacy_columns(parse: Parse) -> dict[str, Any]:
@@ -88,16 +88,10 @@ def _stanza_word(
     parse: Parse, at: int, first: int, token: tuple[int, int], span: tuple[int, int]
 ) -> dict[str, Any]:
     own = parse.word_start[at], parse.word_end[at]
-    columns = {
-        "lemma": parse.lemma[at],
-        "upos": parse.upos[at],
-        "xpos": parse.xpos[at],
-        "feats": parse.feats[at],
-        "head": parse.head[at],
-        "deprel": parse.deprel[at],
-    }
     word: dict[str, Any] = {"id": at - first + 1, "text": parse.form[at]}
-    word |= {name: value for name, value in columns.items() if value is not None}
+    for name in WORD_COLUMNS[1:]:
+        if (value := getattr(parse, name)[at]) is not None:
+            word[name] = value
     has_place = token[1] - token[0] == 1 or own != span
     return word | _place(*own) if has_place else word
 

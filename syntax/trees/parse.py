@@ -10,6 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter, le, lt
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from syntax.errors import InputError
 from syntax.trees.sentence import Sentence, Token, Word
 from syntax.trees.spacing import safe_column, spacing_entries, with_spacing
+
+WORD_COLUMNS: Final = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
+"""CoNLL-U's columns of a parse, one entry per word, from which tables, views and JSON are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +126,7 @@ class Parse:
 
 
 _COLUMNS = {
-    "word": (
-        *("form", "lemma", "upos", "xpos", "feats", "head", "deprel"),
-        *("word_start", "word_end"),
-    ),
+    "word": (*WORD_COLUMNS, "word_start", "word_end"),
     "token": ("token_start", "token_end", "token_first_word"),
     "sentence": ("sentence_start", "sentence_end", "sentence_first_word"),
 }

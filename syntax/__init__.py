@@ -1,4 +1,4 @@
-"""The nouns that every package shares: trees, sentences, parses, matrices, fingerprints.
+"""Trees, sentences, parses, matrices and fingerprints, which every package shares.
 
 Names are imported when they are first used, so that the command line starts without NumPy.
 """

@@ -1,11 +1,7 @@
-"""numba's ``njit``, imported at the first call, with a cache that can always be written.
-
-numba takes a third of a second of CPU to import, as long as most commands take for all they do, so
-a function is compiled, or read from the cache, when it is called.
+"""numba's ``njit``, imported at the first call, since that takes a third of a second.
 
 numba keeps compiled functions beside their source or in the user's cache folder, and fails if it
-can write to neither, as in services and containers that run as another user without a home. Then
-the cache is a temporary folder.
+can write to neither; then the cache is a temporary folder.
 """
 
 from __future__ import annotations
@@ -30,8 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
-    """`numba.njit` at the first call, with a temporary folder as the last place for the cache."""
-
     def decorate(function: F) -> F:
         return cast(F, _Compiled(function, cache, nogil))
 
@@ -39,7 +33,7 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
 
 
 class _Compiled:
-    """A function that numba compiles at its first call; its attributes are the dispatcher's."""
+    """A function compiled at its first call; its attributes are the dispatcher's."""
 
     def __init__(self, function: Any, cache: bool, nogil: bool) -> None:
         update_wrapper(self, function)
@@ -54,11 +48,11 @@ class _Compiled:
         return getattr(self.dispatcher(), name)
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Copies and pickles are what stands under its name, as of other functions."""
+        """Pickle by name, as other functions."""
         return resolve_name, (f"{self._function.__module__}:{self._function.__qualname__}",)
 
     def dispatcher(self) -> Any:
-        """The function as numba has it, whose names stand for what numba knows from then on."""
+        """Dispatcher of the function; the functions it calls are replaced by their own, too."""
         with _LOCK:  # another thread must not call it before its names are those that numba knows
             if self._dispatcher is None:
                 names = self._function.__globals__
@@ -110,7 +104,6 @@ def _temporary_cache() -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Make the folder if necessary; whether only this user can write to it."""
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     private = stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

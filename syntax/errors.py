@@ -47,7 +47,7 @@ _USER: Final = re.compile(r"(?<=://)([^\s/?#:@]*):[^\s/?#]*@")
 
 
 def without_passwords(text: str) -> str:
-    """A text with the passwords of its URLs hidden; messages of libraries quote addresses.
+    """Hide the passwords of URLs in a text; messages of libraries quote addresses.
 
     >>> without_passwords("cannot reach http://ada:secret@store:9000/bucket")
     'cannot reach http://ada:***@store:9000/bucket'
@@ -56,12 +56,7 @@ def without_passwords(text: str) -> str:
 
 
 class ParsebankError(Exception):
-    """Base of all errors of Parsebank; message and detail hide passwords of URLs.
-
-    Args:
-        message: What was given, what was expected, and what to do next.
-        detail: JSON-ready facts for programs (positions, limits, known names).
-    """
+    """Base of all errors of Parsebank; message and detail, plain JSON, hide passwords of URLs."""
 
     error_type: ClassVar[str] = "parsebank"
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from syntax.errors import SpecError
 
 ParseMode = Literal["raw", "sentence", "pretokenized", "retokenize", "tokens_mwt"]
-"""How a text is to be parsed.
+"""Ways to parse a text.
 
 ``raw``: the parser splits sentences and words; ``sentence``: the text is one sentence, also with
 line breaks; ``pretokenized``: the given tokens are the words of one sentence; ``retokenize``: the
@@ -22,7 +22,7 @@ TOKEN_MODES: Final[tuple[ParseMode, ...]] = ("pretokenized", "retokenize", "toke
 """Modes that take tokens; the others take text."""
 
 Mode = Literal[ParseMode, "gold"]
-"""How a segment is to be read: by a parser, or as ``gold`` CoNLL-U, which has the trees."""
+"""Ways to read a segment: by a parser, or as ``gold`` CoNLL-U, which has the trees."""
 
 LongSentences = Literal["refuse", "split"]
 """Treatment of a sentence over the limit: an error, or parts that are parsed as sentences.
@@ -34,8 +34,7 @@ LabelKind = Literal["class", "float", "string", "tags", "spans"]
 """Type of a label column.
 
 ``class``: one of a closed list of names; ``float``, ``string``: a number, a text; ``tags``: a name
-for each token of a segment, such as ``B-PER``; ``spans``: named spans of characters of a segment,
-such as answers or entity mentions.
+for each token of a segment, such as ``B-PER``; ``spans``: named spans of characters of a segment.
 """
 
 
@@ -67,11 +66,7 @@ class Segment:
 
 
 class SpanLabel(NamedTuple):
-    """A span of characters of a segment's text, half-open, in code points, and its name.
-
-    The text of given tokens is the tokens joined by single spaces. The name of an unnamed span is
-    empty.
-    """
+    """Half-open span of code points in a segment's text, in which single spaces join tokens."""
 
     start_char: int
     end_char: int
@@ -79,15 +74,14 @@ class SpanLabel(NamedTuple):
 
 
 LabelValue = str | float | tuple[str, ...] | tuple[SpanLabel, ...]
-"""The value of a label column: ``tags`` are a tuple of names, ``spans`` one of `SpanLabel`."""
+"""Value of a label column: ``tags`` are a tuple of names, ``spans`` one of `SpanLabel`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training or test item: its segments in order, and its labels by name.
+    """One training or test item; a missing label is ``None``, as in blind test sets.
 
-    A missing label is ``None``, as in blind test sets. ``repairs`` names the faults that the reader
-    corrected, such as ``answer_moved``, for the report; it is not stored.
+    ``repairs`` names the faults that the reader corrected, such as ``answer_moved``; not stored.
     """
 
     example_id: str
@@ -107,12 +101,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class LabelSpec:
-    """A label column.
-
-    Attributes:
-        names: Closed list of names in id order: of classes and tags, and of named spans.
-        field: Segment of tags and spans; the first by default.
-    """
+    """A label column; ``names`` are in id order, and ``field`` is by default the first segment."""
 
     name: str
     kind: LabelKind

@@ -21,12 +21,7 @@ def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
 
 
 def install_command(extra: str, installed: Distribution | None = None) -> str:
-    """The ``pip`` command that adds an extra to an installation, from the same origin.
-
-    pip records an origin that is not an index (PEP 610): a folder, perhaps editable, an archive or
-    a repository. The ``constraints.txt`` of a folder applies to extras too. ``installed`` is by
-    default the installation that runs.
-    """
+    """``pip`` command that adds an extra to an installation, from its recorded origin (PEP 610)."""
     origin = _origin(installed)
     url = origin.get("url", "")
     if "dir_info" in origin:
@@ -47,7 +42,7 @@ def install_command(extra: str, installed: Distribution | None = None) -> str:
 
 
 def _origin(installed: Distribution | None) -> dict[str, Any]:
-    """Content of ``direct_url.json``; empty for a distribution from an index, or without one."""
+    """Content of ``direct_url.json``; empty without one, as for a distribution from an index."""
     try:
         text = (installed or distribution(DISTRIBUTION)).read_text("direct_url.json")
     except PackageNotFoundError:

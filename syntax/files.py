@@ -1,4 +1,4 @@
-"""Files that are there either whole or not at all, even after a power cut."""
+"""Files that exist either whole or not at all, even after a power cut."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o666) -> None:
-    """Write a file, or replace it at once: readers see the old content or the new one.
-
-    Args:
-        path: The file.
-        content: What it holds.
-        mode: Its permissions, less the process's mask.
-    """
+    """Write a file, or replace it at once: readers see the old content or the new one."""
     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:

@@ -12,13 +12,7 @@ Fingerprint = NewType("Fingerprint", str)
 
 
 def canonical_json(content: Any) -> bytes:
-    """One JSON text for equal contents: sorted keys, UTF-8, no spaces.
-
-    Raises:
-        TypeError: The content is not plain JSON, or a key is not a string: JSON would write ``1``
-            and ``"1"`` alike.
-        ValueError: A number is NaN or infinite, or a string holds a lone surrogate.
-    """
+    """One JSON text for equal contents: sorted keys, UTF-8, no spaces, no NaN, only string keys."""
     _check_keys(content)
     return _encode(content).encode("utf-8")
 
@@ -40,7 +34,7 @@ def _check_keys(content: Any) -> None:
 
 
 def fingerprint(content: Any) -> Fingerprint:
-    """Fingerprint of JSON content.
+    """Identity of JSON content.
 
     >>> fingerprint({"b": 1, "a": [2]}) == fingerprint({"a": [2], "b": 1})
     True
@@ -49,6 +43,5 @@ def fingerprint(content: Any) -> Fingerprint:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,19 +20,7 @@ def parse_key(
     long_sentences: str = "refuse",
     max_words: int = MAX_WORDS,
 ) -> Fingerprint:
-    """Key of the parse of a text, or of tokens.
-
-    ``("New York",)`` and ``("New", "York")`` have different keys.
-
-    Args:
-        parser: Fingerprint of the parser.
-        lang: ISO code of the language.
-        mode: How the text is read (`syntax.examples.Mode`).
-        text: The exact text; or, in a mode that takes them, the ``tokens``.
-        tokens: The tokens.
-        long_sentences: Treatment of sentences over the limit: ``refuse`` or ``split``.
-        max_words: The limit.
-    """
+    """Key of a parse by ``parser``, a fingerprint; ``("New York",)`` is not ``("New", "York")``."""
     content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
     if tokens is not None:
         content["tokens"] = list(tokens)

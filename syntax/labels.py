@@ -19,9 +19,7 @@ LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
 
 
 def token_offsets(tokens: Sequence[str]) -> Offsets:
-    """Start and end of tokens in their text, which is the tokens joined by single spaces.
-
-    *Shape:* (T, 2), int32.
+    """Start and end of tokens in their text, joined by single spaces. *Shape:* (T, 2), int32.
 
     >>> token_offsets(["New York", "is", "big"]).tolist()
     [[0, 8], [9, 11], [12, 15]]
@@ -32,12 +30,11 @@ def token_offsets(tokens: Sequence[str]) -> Offsets:
 
 
 def is_local(label: LabelSpec) -> bool:
-    """Whether the labels are of tokens or characters of one field."""
+    """True for labels of tokens or characters of one field."""
     return label.kind in ("tags", "spans")
 
 
 def field_of(label: LabelSpec, fields: Sequence[str]) -> int:
-    """Index of the field of tags or spans."""
     return 0 if label.field is None else fields.index(label.field)
 
 
@@ -48,18 +45,7 @@ def check_labels(
     texts: Sequence[str],
     tokens: Sequence[Offsets],
 ) -> None:
-    """Check that tags and spans fit their texts; other kinds are not checked.
-
-    Args:
-        labels: The label columns.
-        fields: Name of each segment.
-        values: Value of each column; ``None`` fits.
-        texts: Text of each segment.
-        tokens: Tokens of each segment's text; empty for running text.
-
-    Raises:
-        LabelError: One does not fit, or its name is not in the closed list.
-    """
+    """Check that tags and spans fit their texts; other kinds and ``None`` are not checked."""
     for label in filter(is_local, labels):
         value, at = values.get(label.name), field_of(label, fields)
         if value is None:

@@ -1,8 +1,4 @@
-"""Lists as people write them, and a parser for each language.
-
-Every command, recipe and function reads its lists here, so that ``en,fr`` means the same
-everywhere.
-"""
+"""Lists as people write them, and a parser for each language: one reader for all commands."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from typing import Final, Self
 from syntax.errors import SpecError, UnknownNameError
 
 _ITEM: Final = re.compile(r'(?:\([^()]*\)|"[^"]*"|[^,])*')
-"""Up to the next comma outside parentheses and double quotes."""
+"""Text up to the next comma outside parentheses and double quotes."""
 
 _LANGUAGE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*):(.+)")
-"""A language, and what is said of it. Names of parsers have a slash before any colon."""
+"""A language, and its parser. Names of parsers have a slash before any colon."""
 
 
 def listed(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """The items of a list: of one text with commas, of several texts, or of both.
+    """Items of one text with commas, of several texts, or of both.
 
     A comma inside parentheses or double quotes divides nothing; an empty item is an error.
 
@@ -48,11 +44,7 @@ def _items(text: str) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class ParserChoice:
-    """Which parser is wanted: of every language, or of some by name.
-
-    Attributes:
-        each: Name or fingerprint of a parser, by language.
-        other: The same for the languages that ``each`` does not name; ``None`` leaves it open.
+    """Name or fingerprint of a parser for ``each`` language, and for all ``other`` ones.
 
     >>> choice = ParserChoice.read("en:udpipe/english-ewt,fr:udpipe/french-gsd")
     >>> choice.of("fr"), choice.of("de")
@@ -66,7 +58,7 @@ class ParserChoice:
 
     @classmethod
     def read(cls, given: str | Iterable[str] | None) -> Self:
-        """The choice of texts such as ``en:NAME,fr:NAME`` or ``NAME``, or of a mapping."""
+        """Read ``en:NAME,fr:NAME``, ``NAME``, several of these, or a mapping."""
         if isinstance(given, Mapping):
             return cls(dict(given))
         each: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Random numbers of SplitMix64, which do not depend on the release of a library.
 
-The definition is fixed, so that orders and samples of an old run can be repeated. Source: Steele,
-Lea and Flood (2014), "Fast splittable pseudorandom number generators".
+The definition is fixed, so that old runs can be repeated. Source: Steele, Lea and Flood (2014),
+"Fast splittable pseudorandom number generators".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def stream_seed(*content: Any) -> int:
 
 
 def splitmix(size: int, seed: int) -> NDArray[np.uint64]:
-    """The first outputs of SplitMix64 from a seed. *Shape:* (size,), uint64.
+    """First outputs from a seed. *Shape:* (size,), uint64.
 
     >>> splitmix(1, 1234567).tolist()
     [6457827717110365317]

@@ -1,8 +1,4 @@
-"""Options that are defined once: a dataclass field with its type, default, check and documentation.
-
-A class of options writes each of them as ``Annotated[int | None, Option("...", low=1)]``. What
-offers them elsewhere (a stream, a recipe, HTTP, a table of the docs) reads them with `options_of`.
-"""
+"""Options defined once: a dataclass field with its type, default, check and documentation."""
 
 from __future__ import annotations
 
@@ -31,12 +27,7 @@ from syntax.errors import SpecError
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Stands in the annotation of an option.
-
-    Attributes:
-        doc: What the option decides, in Markdown, without a line break.
-        low: The smallest number that it may be, and its items may be.
-    """
+    """Documentation of an option, Markdown without a line break, and the least of its numbers."""
 
     doc: str
     low: int | None = None
@@ -51,7 +42,6 @@ class Field(NamedTuple):
     low: int | None
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value as the option's type has it."""
         return value if value is self.default else checked(name, self.kind, value, self.low)
 
 
@@ -59,7 +49,7 @@ _READ: Final[dict[type[Any], Mapping[str, Field]]] = {}
 
 
 def options_of(owner: type[Any]) -> Mapping[str, Field]:
-    """The options of a class by name, in the order of its fields; other fields are left out.
+    """Options of a class by name, in the order of its fields; other fields are left out.
 
     A subclass may give an option another type and default; `Option` is inherited.
 
@@ -86,20 +76,17 @@ def options_of(owner: type[Any]) -> Mapping[str, Field]:
 
 
 def check_options(options: Any) -> None:
-    """Check every option of a dataclass, and store it as its type has it: a list as a tuple."""
+    """Check every option of a dataclass, and store it in its type: a list as a tuple."""
     for name, field in options_of(type(options)).items():
         object.__setattr__(options, name, field.checked(name, getattr(options, name)))
 
 
 def checked(name: str, kind: Any, value: Any, low: int | None = None) -> Any:
-    """A value as the type that was asked for.
+    """A value in the type that was asked for; ``low`` also bounds the items of a tuple.
 
-    Args:
-        name: What messages call it.
-        kind: ``int``, ``bool``, ``str``, a ``Literal`` of texts, ``tuple[kind, ...]``, a class, or
-            a union of some of these and ``None``.
-        value: Numbers and booleans may be NumPy's; a tuple may be any collection but a text.
-        low: The smallest number, also of the items of a tuple.
+    ``kind`` is ``int``, ``bool``, ``str``, a ``Literal`` of texts, ``tuple[kind, ...]``, a class,
+    or a union of some of these and ``None``. Numbers and booleans may be NumPy's; a tuple may be
+    any collection but a text.
 
     >>> checked("matrices", tuple[str, ...], ["depth"])
     ('depth',)
@@ -164,10 +151,7 @@ def _wrong(name: str, value: Any, expected: str) -> SpecError:
 
 
 class Bounds(NamedTuple):
-    """The smallest and the largest number that an option may be; stands in its annotation.
-
-    With ``above``, ``low`` itself is refused, too.
-    """
+    """Bounds of the numbers of an option, in its annotation; ``above`` refuses ``low`` itself."""
 
     low: float
     high: float | None = None
@@ -183,15 +167,10 @@ Share: TypeAlias = Annotated[float, Bounds(0, 1, above=True)]
 
 
 _KINDS: Final[dict[type[Any], dict[str, Any]]] = {}
-"""Annotations of the fields of each class that has been checked."""
 
 
 def check_fields(prefix: str, options: Any) -> None:
-    """Check each field of a dataclass by its annotation: numbers by `Bounds`, names by `Literal`.
-
-    A subclass that has a ``__post_init__`` of its own calls its base's, which checks the fields of
-    both.
-    """
+    """Check fields of a dataclass by `Bounds` and `Literal`; a subclass calls its base's check."""
     owner = type(options)
     if owner not in _KINDS:
         hints = get_type_hints(owner, include_extras=True)
@@ -225,7 +204,7 @@ def _check_value(name: str, kind: Any, value: Any) -> None:
 def check_range(
     name: str, value: float, low: float, high: float | None = None, above: bool = False
 ) -> None:
-    """Refuse a number outside its range, whose ends are allowed, but for ``low`` with ``above``."""
+    """Refuse a number outside its range, which includes its ends, except ``low`` with ``above``."""
     # Put so that NaN, which is neither below nor above anything, is refused too.
     is_low = not (value > low if above else value >= low)
     if is_low or not (high is None or value <= high):
@@ -245,9 +224,9 @@ class Call(NamedTuple):
 
 
 def parse_call(text: str) -> Call | None:
-    """A name with settings in brackets taken apart, or None where a text is not one.
+    """Take apart a name with settings in brackets; None where a text is not one.
 
-    Settings are parted by commas or, where commas part the names of a list, by semicolons.
+    Commas part settings or, where they part the names of a list, semicolons.
 
     >>> parse_call("phrase(way=lr_sib; negatives=5)")
     Call(name='phrase', settings={'way': 'lr_sib', 'negatives': '5'})
@@ -265,14 +244,13 @@ def parse_call(text: str) -> Call | None:
 
 
 def value_of(text: str) -> bool | int | str:
-    """A setting of a `Call` as the simplest type that it has: ``true``, ``4``, ``as_released``."""
+    """A setting of a `Call` in the simplest type that it has: ``true``, ``4``, ``as_released``."""
     if text in ("true", "false"):
         return text == "true"
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text
 
 
 def options_table(owner: type[Any]) -> str:
-    """The options of a class as a Markdown table: name, type, default, documentation."""
     rows = ["| option | type | default | what it decides |", "|---|---|---|---|"]
     for name, field in options_of(owner).items():
         default = "needed" if field.default is MISSING else f"`{_shown(field.default)}`"
@@ -286,7 +264,6 @@ def _shown(default: Any) -> str:
 
 
 def _described(field: Field) -> str:
-    """The type of an option in words."""
     union = get_origin(field.kind) in (Union, UnionType)
     kinds = get_args(field.kind) if union else (field.kind,)
     words = " or ".join(_in_words(one) for one in kinds)

@@ -1,9 +1,9 @@
 """Plugins: modules of other distributions that register parsers, matrices, readers and the like.
 
 A distribution names a module under the entry-point group of a kind, such as ``parsebank.matrix``;
-a registry imports the modules of its group when it is first read. So a plugin with a system, which
-imports torch, costs a parser process nothing. ``parsebank --import MODULE`` names further modules;
-it keeps them in `VARIABLE`, which worker processes inherit.
+a registry imports the modules of its group when it is first read, so that a parser process does
+not import the torch of others. ``parsebank --import MODULE`` names further modules; it keeps them
+in `VARIABLE`, which worker processes inherit.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ class DuplicateNameError(SpecError):
 def load_plugins(group: str) -> None:
     """Import the modules of ``--import``, and those that distributions name under a group.
 
-    A broken plugin of a distribution is logged as a warning, and costs only what it would
-    register. A broken module of ``--import``, and a plugin that registers a taken name, raise. No
-    module is imported a second time after it has failed.
+    A broken plugin of a distribution is logged as a warning; any other, and a taken name, raise.
     """
     with _LOCK:
         for name in named_modules():
@@ -64,36 +62,30 @@ def load_plugins(group: str) -> None:
 
 
 def named_modules() -> list[str]:
-    """The modules of ``--import``, each once."""
     names = (name.strip() for name in os.environ.get(VARIABLE, "").split(","))
     return list(dict.fromkeys(name for name in names if name))
 
 
 def described(entry: EntryPoint) -> str:
-    """A plugin as messages name it: with its distribution."""
     found = entry.dist
     owner = f"{found.name} {found.version}" if found else "an unknown distribution"
     return f"the plugin {entry.name!r} of {owner}"
 
 
 def failures(group: str) -> list[str]:
-    """Why plugins of a group could not be loaded."""
     modules = dict.fromkeys(entry.module for entry in _plugins(group))
     return [_failures[module].message for module in modules if module in _failures]
 
 
 def loading() -> str | None:
-    """The plugin that is being imported, as messages name it."""
     return _loading[-1] if _loading else None
 
 
 def versions() -> dict[str, str]:
-    """Version of each distribution of which a plugin is loaded, for the record of a run."""
     return dict(sorted(_loaded_from.items()))
 
 
 def _import(module: str, plugin: str) -> None:
-    """Import a module once; a failure is kept in `_failures`."""
     if module in _failures or module in _imported:
         return
     with _named(plugin):
@@ -119,11 +111,10 @@ def _named(plugin: str) -> Iterator[None]:
 
 
 def _plugins(group: str) -> list[EntryPoint]:
-    """The plugins of a group, by distribution, then by name."""
     return sorted(_entry_points().select(group=group), key=described)
 
 
 @cache
 def _entry_points() -> Any:
-    """Those of every installed distribution; reading them takes 10 ms."""
+    """Entry points of every installed distribution; reading them takes 10 ms."""
     return entry_points()

@@ -17,11 +17,10 @@ _CAUSES: Final[tuple[type[errors.ParsebankError], ...]] = (
 )
 
 DROP_REASONS: Final = frozenset(cause.error_type for cause in _CAUSES)
-"""Every name that a drop can have; docs/backfill.md says what each means."""
 
 
 def drop_reason(error: errors.ParsebankError) -> str:
-    """The reason of an error: its own ``error_type``, or that of the nearest listed base class.
+    """Reason of an error: its own ``error_type``, or that of the nearest listed base class.
 
     >>> drop_reason(errors.CycleError("1 hangs from 1")), drop_reason(errors.SpecError("none"))
     ('cycle', 'input')

@@ -1,4 +1,4 @@
-"""One way to name the things that vary: parsers, policies, readers, models, tasks."""
+"""One way to name variable parts: parsers, policies, readers, models, tasks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,9 @@ T = TypeVar("T")
 class Registry(Mapping[str, T]):
     """Names to implementations, in order of registration; the first reading loads its plugins.
 
-    What can change its behaviour is registered under a versioned name; without the version it
-    answers too, as its newest one. Whatever is stored should record `resolve`'s full name.
-
-    Args:
-        kind: What is registered, in the singular; it appears in error messages, and names the
-            entry-point group of plugins: ``parsebank.matrix``, ``parsebank.subword_policy``.
-        error: The error for an unknown name.
+    An item whose behaviour can change has a versioned name; a name without version is the newest.
+    Record the full name, from `resolve`, in stored content. ``kind`` names the entry-point group of
+    plugins: ``parsebank.subword_policy``.
 
     >>> letters: Registry[str] = Registry("letter")
     >>> letters.add("alpha.v1", "α")
@@ -42,7 +38,6 @@ class Registry(Mapping[str, T]):
         self._has_plugins = False
 
     def add(self, name: str, item: T) -> T:
-        """Register ``item`` and return it."""
         self._claim(name, name in self._items)
         self._items[name] = item
         return item
@@ -53,11 +48,7 @@ class Registry(Mapping[str, T]):
         self._aliases[alias] = self._resolve(name)
 
     def resolve(self, name: str) -> str:
-        """The registered name that ``name`` stands for: itself, its newest version, or an alias's.
-
-        Raises:
-            UnknownNameError: Nothing is registered under it.
-        """
+        """The registered name for ``name``: itself, its newest version, or an alias's."""
         self._load()
         return self._resolve(name)
 
@@ -139,16 +130,7 @@ def unknown_name(
     broken: Sequence[str] = (),
     remedy: str = "",
 ) -> UnknownNameError:
-    """The error for a name that is not among the known ones, with the nearest one first.
-
-    Args:
-        kind: What is named, in the singular.
-        name: What came.
-        known: The known names.
-        error: Its class.
-        broken: Why plugins could not be loaded, which may have registered it.
-        remedy: A sentence on what makes a name known.
-    """
+    """The error for a name that is not among the known ones, with the nearest one first."""
     names = sorted(known)
     near = get_close_matches(name, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""

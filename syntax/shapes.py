@@ -14,11 +14,9 @@ from syntax.errors import InputError
 
 @dataclass(frozen=True)
 class TreeShapes:
-    """One number per tree. *Shape:* (T,) each, int64.
+    """One number per tree, of words or edges. *Shape:* (T,) each, int64.
 
     Attributes:
-        length: Words.
-        depth: Edges from the root to the deepest word.
         arity: Largest number of dependents of a word.
         crossing: Words whose arc covers a word that is not a descendant of their head; a tree is
             projective if it has none.
@@ -31,11 +29,7 @@ class TreeShapes:
 
 
 def tree_shapes(heads: ArrayLike, starts: ArrayLike) -> TreeShapes:
-    """Shapes of T trees that lie end to end.
-
-    Args:
-        heads: As in CoNLL-U: 1-based within each tree, 0 for the root. *Shape:* (N,).
-        starts: First word of each tree, and the end. *Shape:* (T + 1,).
+    """Shapes of T trees from ``starts`` (T + 1,); ``heads`` (N,) are as in CoNLL-U.
 
     >>> tree_shapes([2, 0, 2, 1], [0, 4]).crossing
     array([1])
@@ -68,7 +62,6 @@ def _shapes(heads: Any, starts: Any, out: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _depth(words: Any) -> int:
-    """Depth of the tree; -1 if it is malformed."""
     deepest = 0
     for word in range(len(words)):
         steps, head = 0, words[word]

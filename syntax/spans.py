@@ -18,9 +18,6 @@ def word_spans(
     The words of a multiword token split its span if their forms in sequence spell it (*don't* =
     *do* + *n't*); else each has the whole span (*du* = *de* + *le*).
 
-    ``token_start`` and ``token_end`` are the characters of each surface token (T), and
-    ``token_first_word`` is the position of its first word, 0-based; ``form`` is of words (W).
-
     >>> word_spans("don't", [0], [5], [0], ["do", "n't"])
     ([0, 2], [2, 5])
     >>> word_spans("du", [0], [2], [0], ["de", "le"])

@@ -22,11 +22,9 @@ def strict_json(content: object, default: Callable[[object], object] | None = No
 
 
 def parse_json(text: str | bytes, *, allow_nan: bool = True) -> Any:
-    """The content of a JSON text; bytes are UTF-8.
+    """Content of a JSON text; bytes are UTF-8, and ``allow_nan`` accepts ``NaN`` and ``Infinity``.
 
-    ``json.loads`` raises `RecursionError` for lists or objects that are nested too deeply; this
-    function raises `ValueError`, as for other malformed texts. ``allow_nan`` accepts ``NaN``,
-    ``Infinity`` and ``-Infinity``, which are not JSON.
+    Lists or objects that are nested too deeply raise `ValueError`, not `RecursionError`.
 
     >>> parse_json("[1, 2]")
     [1, 2]
@@ -47,7 +45,7 @@ _STRICT: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def finite(value: object) -> object:
-    """The value with ``None`` for NaN and infinity."""
+    """Replace NaN and infinity by ``None``."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

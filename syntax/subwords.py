@@ -1,8 +1,7 @@
 """Subword policies: ways to turn the tree over words into a tree over wordpieces.
 
-The store keeps the *attach* tree: later pieces of a word hang from its first piece, and first
-pieces hang as their words do. Every policy derives its tree from the attach tree and the word of
-each piece.
+The store keeps the *attach* tree, from which every policy derives its tree: later pieces of a word
+hang from its first piece, and first pieces hang as their words do.
 """
 
 from __future__ import annotations
@@ -32,13 +31,9 @@ IntArray = NDArray[np.int32]
 
 
 class PieceTree(NamedTuple):
-    """A tree over L pieces.
+    """A tree over L pieces, and the piece (itself or its parent) whose row and column each shows.
 
-    Attributes:
-        parents: Position of each piece's parent, -1 at the root of a sentence, -2 for a piece
-            outside of every sentence. *Shape:* (L,), int32.
-        source: The piece whose row and column each piece shows in matrices: itself or its parent.
-            *Shape:* (L,), int32.
+    A parent is -1 at the root of a sentence, -2 outside of every sentence. *Shape:* (L,) each.
     """
 
     parents: IntArray
@@ -52,14 +47,7 @@ class Policy(Protocol):
     has its head in another segment.
     """
 
-    def __call__(self, attach_head: IntArray, word_ids: IntArray) -> PieceTree:
-        """Make the tree.
-
-        Args:
-            attach_head: Position of each piece's head, -1 or -2 for none. *Shape:* (L,), int32.
-            word_ids: Word of each piece, -1 for none. *Shape:* (L,), int32.
-        """
-        ...
+    def __call__(self, attach_head: IntArray, word_ids: IntArray) -> PieceTree: ...
 
 
 POLICIES: Registry[Policy] = Registry("subword policy")
@@ -71,19 +59,13 @@ def attach(attach_head: IntArray, word_ids: IntArray) -> PieceTree:  # noqa: ARG
 
 
 def broadcast(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
-    """``broadcast.v1``: later pieces show the row and column of their first piece.
-
-    Pieces of one word are at distance 0 (SLA, SG-Net's paper).
-    """
+    """``broadcast.v1``: later pieces show their first one, at distance 0 (SLA, SG-Net's paper)."""
     later = later_pieces(attach_head, word_ids)
     return PieceTree(attach_head, np.where(later, attach_head, themselves(attach_head)))
 
 
 def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
-    """``chain.v1``: each later piece hangs from the piece before it (UD-PrLM, strategy 2).
-
-    Pieces of other words between the two make no difference.
-    """
+    """``chain.v1``: each later piece hangs from its word's piece before (UD-PrLM, strategy 2)."""
     later = later_pieces(attach_head, word_ids)
     own = themselves(attach_head)
     first = np.where(later, attach_head, own)
@@ -94,10 +76,7 @@ def chain(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
 
 
 def copy_head(attach_head: IntArray, word_ids: IntArray) -> PieceTree:
-    """``copy_head.v1``: later pieces take the head of their first piece (UD-PrLM, strategy 0).
-
-    All pieces of a root word are roots.
-    """
+    """``copy_head.v1``: later pieces take the head of their first one (UD-PrLM, strategy 0)."""
     later = later_pieces(attach_head, word_ids)
     parents = np.where(later, attach_head[np.where(later, attach_head, 0)], attach_head)
     return PieceTree(parents, themselves(attach_head))
@@ -117,7 +96,7 @@ POLICIES.add("none.v1", none)
 
 
 def later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_]:
-    """Which pieces are not the first of their word: those whose head is of the same word."""
+    """True for pieces that are not the first of their word."""
     if not len(word_ids):
         return np.zeros(0, np.bool_)
     later: NDArray[np.bool_] = word_ids[np.maximum(attach_head, 0)] == word_ids
@@ -125,5 +104,4 @@ def later_pieces(attach_head: IntArray, word_ids: IntArray) -> NDArray[np.bool_]
 
 
 def themselves(pieces: IntArray) -> IntArray:
-    """Each piece as its own source."""
     return np.arange(len(pieces), dtype=np.int32)

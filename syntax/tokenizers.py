@@ -1,8 +1,4 @@
-"""Identity and special tokens of a fast tokenizer.
-
-A backend is a ``tokenizers.Tokenizer``, which Hugging Face's fast tokenizers wrap. This module
-calls it without importing its library.
-"""
+"""Identity and special tokens of a ``tokenizers.Tokenizer``, whose library is not imported."""
 
 from __future__ import annotations
 
@@ -17,20 +13,16 @@ _SAMPLE: Final = ("a", "b")
 
 
 def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
-    """The content whose fingerprint identifies a tokenizer; truncation and padding do not count."""
+    """Content whose fingerprint identifies a tokenizer; truncation and padding do not count."""
     serialised = parse_json(backend.to_str())
     serialised.update(truncation=None, padding=None)
     return {"tokenizer": fingerprint(serialised), "special_tokens": special.to_json()}
 
 
 def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:
-    """The layout of special tokens, found by encoding one text and a pair.
+    """Layout of special tokens, found by encoding one text and a pair; ``None`` if it is another.
 
-    ``None`` if it is not of the form prefix A separator B suffix.
-
-    Args:
-        backend: The tokenizer, without truncation and padding.
-        names: Its special tokens by role: ``pad_token``, ``mask_token`` and so on.
+    The backend has no truncation and padding; ``names`` has roles such as ``pad_token``.
     """
     first, second = (backend.encode(text, add_special_tokens=False).ids for text in _SAMPLE)
     alone = backend.encode(_SAMPLE[0]).ids

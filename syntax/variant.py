@@ -10,12 +10,10 @@ Variant: TypeAlias = Literal["as_published", "as_released"]
 
 
 def check_variant(option: str, value: str) -> None:
-    """Refuse what is not a variant."""
     if value not in get_args(Variant):
         raise SpecError(f"{option} is {value!r}; it is one of {', '.join(get_args(Variant))}")
 
 
 def is_released(variant: str) -> bool:
-    """Whether the variant, once checked, is that of the released code."""
     check_variant("variant", variant)
     return variant == "as_released"

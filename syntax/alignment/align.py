@@ -1,10 +1,4 @@
-"""Align wordpieces with words by the characters that both cover.
-
-Tokenizer and parser split the same text differently, and only character spans are comparable. A
-piece may overlap several words (``'t`` overlaps both words of *do|n't*, and ``[UNK]`` may cover a
-whole Thai sentence), and a word may have no piece of its own. So the alignment is many-to-many, and
-each piece has one *owner* for the tree over pieces.
-"""
+"""Align wordpieces with words, many-to-many, by the characters that both cover."""
 
 from __future__ import annotations
 
@@ -25,21 +19,19 @@ Int32 = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Pieces (L) and the words (W) of a text, many-to-many.
+    """Pieces (L) and the words (W) of a text, many-to-many; each piece has one *owner* or none.
 
     *du chat* in UD is *de le chat*; a vocabulary may cut it into ``du ch ##at``::
 
         indptr    [0, 2, 3, 4]        words of piece 0: indices[0:2]
-        indices   [0, 1, 2, 2]
+        indices   [0, 1, 2, 2]        ascending within a row
         word_ids  [0, 2, 2]           de is the owner of the piece of the shared span
         pieceless [False, True, False]
 
     Attributes:
-        indptr: Row bounds. *Shape:* (L + 1,), int32.
-        indices: Words of each piece, ascending within a row. *Shape:* (pairs,), int32.
-        word_ids: Owner of each piece, -1 for none (special tokens, white space).
-            *Shape:* (L,), int32.
-        pieceless: Words that own no piece, whether or not they share one. *Shape:* (W,), bool.
+        indptr, indices: Bounds of rows (L + 1,), and the words of each piece (pairs,). int32.
+        word_ids: Owner of each piece, -1 for none (special tokens, white space). (L,), int32.
+        pieceless: Words that own no piece, even if they share one. *Shape:* (W,), bool.
     """
 
     indptr: Int32
@@ -48,21 +40,16 @@ class Alignment:
     pieceless: NDArray[np.bool_]
 
     def words_of(self, piece: int) -> Int32:
-        """Every word that shares a character with a piece."""
         return self.indices[self.indptr[piece] : self.indptr[piece + 1]]
 
 
 def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment:
     """Align pieces with words by overlap of their character spans, in linear time.
 
-    Outer white space does not count as part of a piece. The owner of a piece is the word with the
-    largest overlap, the leftmost of equals. Of the words that share the span of a multiword token,
-    only the first one whose head is outside of the token can be an owner.
-
-    Args:
-        text: ``parse.text``, which was tokenized.
-        piece_offsets: Start and end character of each piece, both in order. *Shape:* (L, 2).
-        parse: The words.
+    ``text`` is ``parse.text``, and ``piece_offsets`` (L, 2) are in order. Outer white space does
+    not count as part of a piece. The owner of a piece is the word with the largest overlap, the
+    leftmost of equals. Of the words that share the span of a multiword token, only the first one
+    whose head is outside of the token can be an owner.
 
     >>> from syntax.trees.conllu import parse_conllu, parse_from_sentences
     >>> columns = "1-2 du _ _ _ _ _ _ _ _|1 de _ _ _ _ 3 case _ _|2 le _ _ _ _ 3 det _ _"
@@ -86,10 +73,9 @@ def align_pieces(text: str, piece_offsets: ArrayLike, parse: Parse) -> Alignment
 def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
     """The dependency tree over pieces: later pieces of a word hang from its first.
 
-    A word's first piece hangs from the first piece of its nearest ancestor that owns one. Of the
+    A first piece hangs from the first piece of its word's nearest ancestor that owns one. Of the
     pieces without such an ancestor, the first is the root of the sentence and the others hang from
-    it, so that every sentence with pieces has exactly one root.
-    The parent of a root is -1, of a piece without a word -2. *Shape:* (L,), int32.
+    it. The parent of a root is -1, of a piece without a word -2. *Shape:* (L,), int32.
     """
     parents, sentence_of = checked_parents(parse)
     sentences = len(parse.sentence_first_word)
@@ -97,22 +83,18 @@ def attach_heads(parse: Parse, alignment: Alignment) -> Int32:
 
 
 def int32(values: Sequence[int]) -> Int32:
-    """A column of a parse as int32."""
     return np.array(values, dtype=np.int32)
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
-    """The characters of a text as numbers. *Shape:* (characters,), uint32."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def offset_array(piece_offsets: ArrayLike) -> Int32:
-    """Offsets of an encoding, which may be empty. *Shape:* (L, 2), int32."""
     return np.array(piece_offsets, dtype=np.int32).reshape(-1, 2)
 
 
 def trimmed(text: str, offsets: Int32) -> Int32:
-    """Piece spans without outer white space, checked to lie in the text. *Shape:* (L, 2)."""
     wrong, spans = kernels.trim(code_points(text), offsets)
     if wrong >= 0:
         raise outside_text(wrong, offsets, len(text))
@@ -120,7 +102,6 @@ def trimmed(text: str, offsets: Int32) -> Int32:
 
 
 def outside_text(piece: int, offsets: Int32, length: int) -> InputError:
-    """The error for a piece that lies outside of the text."""
     start, end = offsets[piece].tolist()
     return InputError(
         f"piece {piece} covers the characters {start} to {end} of a text with {length}; "
@@ -130,11 +111,7 @@ def outside_text(piece: int, offsets: Int32, length: int) -> InputError:
 
 
 def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
-    """Parent and sentence of each word in the whole text. *Shape:* (W,) each, int32.
-
-    Raises:
-        TreeError: The heads of a sentence do not form one tree.
-    """
+    """Parent and sentence of each word in the whole text, checked to be trees. (W,) each."""
     starts = int32(parse.sentence_first_word)
     parents, sentence_of = kernels.global_parents(int32(parse.head), starts)
     if not kernels.are_trees(parents, sentence_of, len(starts)):
@@ -143,10 +120,7 @@ def checked_parents(parse: Parse) -> tuple[Int32, Int32]:
 
 
 def are_forests(parses: Sequence[Parse]) -> bool:
-    """Whether the heads of every sentence form one tree, in one compiled call.
-
-    A head of more than 32 bits raises `OverflowError`.
-    """
+    """Check all heads in one compiled call; one of more than 32 bits raises `OverflowError`."""
     words = np.cumsum([0, *(parse.word_count for parse in parses)])
     starts = [int32(parse.sentence_first_word) for parse in parses]
     first = [own + before for own, before in zip(starts, words.astype(np.int32), strict=False)]
@@ -157,6 +131,5 @@ def are_forests(parses: Sequence[Parse]) -> bool:
 
 
 def reject_trees(parse: Parse) -> None:
-    """Raise the error of the first sentence whose heads do not form one tree."""
     for first, end in parse.word_ranges():
         DependencyTree(parse.head[first:end], [rel or "_" for rel in parse.deprel[first:end]])

@@ -1,4 +1,4 @@
-"""The features that the store keeps of a tokenized segment, in one compiled call."""
+"""Features that the store keeps of a tokenized segment."""
 
 from __future__ import annotations
 
@@ -24,14 +24,9 @@ from syntax.trees.ud import deprel_ids, upos_ids
 
 
 def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> SegmentFeatures:
-    """Pieces of a parsed text with their words, tree (`attach_heads`) and tags.
+    """Pieces of a parsed text with their words, tree (`attach_heads`) and tags of owner words.
 
-    Tags of a piece are those of its owner word (`align_pieces`).
-
-    Args:
-        parse: The parsed text.
-        input_ids: Ids of its pieces, without special tokens. *Shape:* (L,).
-        offsets: Start and end character of each piece in ``parse.text``. *Shape:* (L, 2).
+    ``input_ids`` (L,) have no special tokens; ``offsets`` (L, 2) are characters of ``parse.text``.
     """
     ids = np.array(input_ids, dtype=np.int32)
     spans = offset_array(offsets)
@@ -67,16 +62,7 @@ def segment_features(parse: Parse, input_ids: ArrayLike, offsets: ArrayLike) -> 
 def batch_features(
     parses: Sequence[Parse], input_ids: Int32, offsets: Int32, lengths: Sequence[int]
 ) -> list[SegmentFeatures]:
-    """`segment_features` of many texts in one compiled call, which is several times faster.
-
-    The arrays of the texts are views of shared ones.
-
-    Args:
-        parses: The parsed texts.
-        input_ids: Ids of the pieces of all texts end to end. *Shape:* (N,), int32.
-        offsets: Start and end character of each piece in its text. *Shape:* (N, 2), int32.
-        lengths: Number of pieces of each text.
-    """
+    """`segment_features` of many texts end to end in one compiled call, several times faster."""
     bounds = _bounds(parses, lengths)
     if bounds[1, -1] != len(input_ids) or len(input_ids) != len(offsets):
         raise InputError(

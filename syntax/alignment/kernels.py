@@ -1,9 +1,7 @@
-"""The compiled loops of the alignment. All indices are 0-based through the whole text.
+"""The compiled loops of the alignment, over 0-based indices through the whole text.
 
-Shapes: `L` pieces, `W` words, `T` tokens, `S` sentences. Everything is linear in L + W + the number
-of piece-word pairs, given that the spans of words and of pieces start and end in order.
-
-They stand in one file because numba's cache notices changes only in a function's own file.
+`L` pieces, `W` words. All are linear in L + W + the number of piece-word pairs, if spans start and
+end in order. They stand in one file because numba's cache notices changes only there.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ BAD_TREE = 2
 
 @njit(cache=True, nogil=True)
 def is_space(code: int) -> bool:
-    """Whether `str.isspace` holds for a code point."""
     if code < 0x85:
         return code == 32 or 9 <= code <= 13 or 28 <= code <= 31
     if code < 0x2000:
@@ -37,11 +34,7 @@ def is_space(code: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def trim(codes: NDArray[np.uint32], offsets: Int32) -> tuple[int, Int32]:
-    """Piece spans without the white space at their edges.
-
-    Returns:
-        The first piece whose span does not lie in the text, or -1; the spans (L, 2).
-    """
+    """First piece whose span does not lie in the text, or -1; spans without outer white space."""
     spans = offsets.copy()
     for piece in range(len(offsets)):
         start, end = offsets[piece, 0], offsets[piece, 1]
@@ -75,7 +68,6 @@ def global_parents(head: Int32, sentence_first_word: Int32) -> tuple[Int32, Int3
 
 @njit(cache=True, nogil=True)
 def are_trees(parents: Int32, sentence_of: Int32, sentences: int) -> bool:
-    """Whether every sentence has exactly one root and no cycle."""
     words = len(parents)
     roots = np.zeros(sentences, np.int32)
     reached = np.zeros(words, np.int32)  # 1 + the word whose climb came by first, 0 not yet
@@ -95,10 +87,7 @@ def are_trees(parents: Int32, sentence_of: Int32, sentences: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def carriers(parents: Int32, word_start: Int32, word_end: Int32, token_first_word: Int32) -> Bool:
-    """Which words may own pieces: all but those that share a span with their token's carrier.
-
-    The carrier is the first word whose head lies outside the multiword token.
-    """
+    """Words that may own pieces: of those of one shared span, the first whose head lies outside."""
     words = len(parents)
     carries = np.ones(words, np.bool_)
     for token in range(len(token_first_word)):
@@ -141,7 +130,7 @@ def owners(spans: Int32, word_start: Int32, word_end: Int32, carries: Bool) -> I
 
 @njit(cache=True, nogil=True)
 def overlaps(spans: Int32, word_start: Int32, word_end: Int32) -> tuple[Int32, Int32]:
-    """All pairs of a piece and a word that share a character, as CSR rows over the pieces."""
+    """Pairs of a piece and a word that share a character, as CSR rows over the pieces."""
     indptr = np.zeros(len(spans) + 1, np.int32)
     _overlaps(spans, word_start, word_end, indptr, np.empty(0, np.int32))
     indices = np.empty(indptr[-1], np.int32)
@@ -182,7 +171,6 @@ def _first_overlap(low: int, start: int, word_end: Int32) -> int:
 
 @njit(cache=True, nogil=True)
 def first_pieces(owner: Int32, words: int) -> Int32:
-    """First piece that each word owns, -1 for none. *Shape:* (W,)."""
     first = np.full(words, -1, np.int32)
     for piece in range(len(owner) - 1, -1, -1):
         if owner[piece] >= 0:
@@ -274,7 +262,6 @@ def segment_columns(
 
 @njit(cache=True, nogil=True)
 def _of_owner(values: Any, owner: Int32, none: Any) -> Any:
-    """The value of each piece's owner word, ``none`` for a piece without one."""
     shown = np.full(len(owner), none, values.dtype)
     for piece in range(len(owner)):
         if owner[piece] >= 0:
@@ -295,14 +282,7 @@ def batch_columns(
     deprel: NDArray[np.uint8],
     bounds: NDArray[np.int64],
 ) -> Any:
-    """`segment_columns` of N texts laid end to end, in one call.
-
-    ``bounds`` says where each text begins, and where the last ends, among characters, pieces,
-    words, tokens and sentences. *Shape:* (5, N + 1).
-
-    Returns:
-        The first text that has another status than `OK`, or -1; the columns of all pieces.
-    """
+    """First of N texts whose status is not `OK`, or -1; `segment_columns` of all, end to end."""
     pieces = len(offsets)
     tree, owner = np.empty(pieces, np.int32), np.empty(pieces, np.int32)
     tags, relations = np.empty(pieces, np.uint8), np.empty(pieces, np.uint8)

@@ -1,8 +1,4 @@
-"""Alignment of a dataset's tokens with the words of a parse, and projection of labels to words.
-
-A parser may split the text of a dataset's tokens differently. Tokens and words are aligned by the
-characters that both cover, so that every example has an alignment.
-"""
+"""Alignment of a dataset's tokens with the words of a parse, and projection of labels to words."""
 
 from __future__ import annotations
 
@@ -20,24 +16,18 @@ _CLOSING: Final = frozenset("ESLU")
 
 
 def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
-    """The words that share a character with each token, in linear time.
+    """Words that share a character with each token, in linear time.
 
-    The text is the tokens joined by single spaces. The parser may split a token or join several; a
-    word over several tokens belongs to each of them. In *des New York*, tokens
-    ``["des", "New", "York"]``, a model may read *de les New York*::
+    The text is the tokens joined by single spaces; a word over several tokens belongs to each. In
+    *des New York*, tokens ``["des", "New", "York"]``, a model may read *de les New York*::
 
         parse.form          ["de", "les", "New York"]
         word spans          (0, 3) (0, 3) (4, 12)
         token_words         [[0, 1], [2], [2]]
         word_tokens         [[0], [0], [1, 2]]
 
-    Words are 0-based in the whole text, ascending for each token. A token has no word only if the
-    parser leaves its characters out (such as a lone zero-width space). Words of no width belong to
-    no token.
-
-    Args:
-        tokens: The tokens of the dataset; they may hold spaces.
-        parse: The parse of their text.
+    Words are 0-based in the whole text. A token has no word only if the parser leaves its
+    characters out (such as a lone zero-width space). Words of no width belong to no token.
     """
     if " ".join(tokens) != parse.text:
         raise InputError(
@@ -49,7 +39,7 @@ def token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
 
 
 def word_tokens(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
-    """The tokens that share a character with each word: the inverse of `token_words`."""
+    """Inverse of `token_words`."""
     found: list[list[int]] = [[] for _ in range(parse.word_count)]
     for token, words in enumerate(token_words(tokens, parse)):
         for word in words:
@@ -60,7 +50,7 @@ def word_tokens(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
 def project_labels(
     labels: Sequence[str], token_words: Sequence[Sequence[int]], words: int
 ) -> list[str | None]:
-    """Label of every word, from that of its token.
+    """Label of every word, from that of its token; ``None`` for a word without one.
 
     Labels that are all ``O`` or ``B-``, ``I-``, ``E-``, ``S-``, ``L-``, ``U-`` and a type are read
     as spans (IOB1, BIO, BIOES, BILOU), and each span is rewritten over the words of its tokens:
@@ -71,15 +61,8 @@ def project_labels(
       its next own word; a span without a word of its own is lost;
     * where no word is left between two spans of one type, ``I-`` becomes ``B-``.
 
-    So a valid sequence stays valid, spans keep their order and types, and their number changes
-    only by those that share all their words with earlier ones. Other labels (part-of-speech tags,
-    say) are copied to each word of the token; a word over several tokens takes the first that is
-    not ``O``.
-
-    Args:
-        labels: One per token.
-        token_words: Words of each token, as `token_words` gives them.
-        words: Number of words; one without a token has the label ``None``.
+    A valid sequence stays valid. Other labels (part-of-speech tags, say) are copied to each word
+    of the token; a word over several tokens takes the first that is not ``O``.
 
     >>> project_labels(["B-LOC", "I-LOC", "O"], [[0, 1], [2], [3]], 4)
     ['B-LOC', 'I-LOC', 'I-LOC', 'O']
@@ -98,7 +81,6 @@ def project_labels(
 def _overlaps(
     spans: Iterable[tuple[int, int]], word_start: Sequence[int], word_end: Sequence[int]
 ) -> Iterator[list[int]]:
-    """Words over each span; the starts and the ends of both are in order."""
     first = 0
     for start, end in spans:
         while first < len(word_end) and word_end[first] <= start:
@@ -138,7 +120,6 @@ def _project_spans(
 
 
 def _spans(labels: Sequence[str]) -> Iterator[list[int]]:
-    """Tokens of each span, in order."""
     span: list[int] = []
     for at, label in enumerate(labels):
         if span and not _continues(labels[at - 1], label):
@@ -160,7 +141,6 @@ def _continues(before: str, label: str) -> bool:
 
 
 def _letters(count: int, opens: bool, last: str) -> list[str]:
-    """Prefixes of a span over ``count`` words whose last token has the prefix ``last``."""
     letters = ["I"] * count
     if opens:
         letters[0] = "B"

@@ -1,8 +1,4 @@
-"""Character spans to pieces and back: answers in texts, in segments and in batches.
-
-Spans are half-open, as everywhere: the label for a model that predicts its last piece is
-``end - 1``.
-"""
+"""Character spans to pieces and back, in texts and in batches; all spans are half-open."""
 
 from __future__ import annotations
 
@@ -18,21 +14,19 @@ Spans = NDArray[np.int64]
 """Starts and ends. *Shape:* (N, 2)."""
 
 INSIDE, CUT, OUTSIDE, NO_PIECES = range(4)
-"""What may be of a span in a sequence: every piece of it is there; some are, and others were
-removed; none is, and not all of its characters are shown; or they are, but no piece covers any of
-them (white space, an empty span)."""
+"""States of a span in a sequence: every piece of it is there; some are, and others were removed;
+none is, and not all of its characters are shown; or they are, but no piece covers any of them
+(white space, an empty span)."""
 
 NOWHERE: Final = (-1, -1)
-"""The span of what is not there."""
 
 
 class Located(NamedTuple):
-    """Where spans of characters are in the sequences of a batch.
+    """Places of spans of characters in the sequences of a batch. *Shape:* (B,) each.
 
     Attributes:
-        start, end: First position of a span in each sequence, and the one behind its last; -1
-            unless the span is `INSIDE`. *Shape:* (B,), int64.
-        state: `INSIDE`, `CUT`, `OUTSIDE` or `NO_PIECES`. *Shape:* (B,), int8.
+        start, end: First position of a span, and the one behind its last; -1 unless `INSIDE`.
+        state: `INSIDE`, `CUT`, `OUTSIDE` or `NO_PIECES`.
     """
 
     start: NDArray[np.int64]
@@ -41,13 +35,9 @@ class Located(NamedTuple):
 
 
 def pieces_of(offsets: ArrayLike, characters: ArrayLike) -> Spans:
-    """First and end of the pieces that cover any character of a span. *Shape:* (N, 2).
+    """First and end of the pieces that cover any character of each span; else `NOWHERE`.
 
-    `NOWHERE` where there is none.
-
-    Args:
-        offsets: Characters that each piece covers, starts and ends both in order. *Shape:* (L, 2).
-        characters: Spans of characters. *Shape:* (N, 2).
+    ``offsets`` (L, 2): characters of each piece, starts and ends both in order. *Shape:* (N, 2).
 
     >>> pieces_of([(0, 4), (5, 7), (7, 10)], [(5, 10), (6, 7), (4, 5)]).tolist()
     [[1, 3], [1, 2], [-1, -1]]
@@ -61,14 +51,9 @@ def pieces_of(offsets: ArrayLike, characters: ArrayLike) -> Spans:
 
 
 def characters_of(offsets: ArrayLike, pieces: ArrayLike) -> Spans:
-    """The characters from the first to the last of some pieces; inverse of `pieces_of`.
+    """Characters from the first to the last of each run of pieces; inverse of `pieces_of`.
 
-    What it gives for the pieces of a span covers the span, but for characters at its edges that no
-    piece covers, and is the span itself where pieces start and end with it.
-
-    Args:
-        offsets: As in `pieces_of`.
-        pieces: First and end of each run of pieces; an empty one has no characters. (N, 2).
+    Characters at the edges of a span that no piece covers are lost. *Shape:* (N, 2).
 
     >>> characters_of([(0, 4), (5, 7), (7, 10)], [(1, 3), (-1, -1)]).tolist()
     [[5, 10], [-1, -1]]
@@ -84,14 +69,10 @@ def characters_of(offsets: ArrayLike, pieces: ArrayLike) -> Spans:
 
 
 def locate(batch: Mapping[str, Any], characters: ArrayLike, segment: int = 0) -> Located:
-    """Find spans of characters of the examples' texts in the sequences of a batch.
+    """Find spans of characters of the examples' texts in a batch with ``offsets=True``.
 
-    Args:
-        batch: What a stream gives with ``offsets=True``.
-        characters: One span for each example, in its text of that segment, such as an answer in
-            its passage; an empty one, such as `NOWHERE`, for none. Where examples have several
-            sequences, each is looked up in all of them. *Shape:* (examples, 2).
-        segment: Which segment of the sequences: 1 for the passage after a question.
+    There is one span for each example, such as an answer in its passage, an empty one, such as
+    `NOWHERE`, for none; it is looked up in all sequences of its example. *Shape:* (examples, 2).
     """
     spans = _pairs(characters)[example_rows(batch)]
     mapping, bounds = _offsets(batch), batch["shown_characters"]
@@ -111,15 +92,10 @@ def locate(batch: Mapping[str, Any], characters: ArrayLike, segment: int = 0) ->
 
 
 def spans_of_text(batch: Mapping[str, Any], start: ArrayLike, end: ArrayLike) -> Spans:
-    """Characters of the texts between positions of a batch, such as predicted answers.
+    """Characters between positions ``start`` and ``end`` (behind the last) of a batch with offsets.
 
     They are in the text of the segment that the positions are in; `NOWHERE` where these are not all
     pieces of one segment. *Shape:* (B, 2).
-
-    Args:
-        batch: What a stream gives with ``offsets=True``.
-        start: First position in each sequence. *Shape:* (B,).
-        end: The position behind the last. *Shape:* (B,).
     """
     mapping, segments = _offsets(batch), batch["segment_ids"]
     first, last = np.asarray(start, np.int64), np.asarray(end, np.int64) - 1
@@ -132,7 +108,7 @@ def spans_of_text(batch: Mapping[str, Any], start: ArrayLike, end: ArrayLike) ->
 
 
 def example_rows(batch: Mapping[str, Any]) -> NDArray[np.int64]:
-    """The example that each sequence of a batch is of. *Shape:* (B,)."""
+    """Example of each sequence of a batch. *Shape:* (B,)."""
     own = np.arange(len(batch["segment_ids"]))
     return np.asarray(batch.get("example_index", own), np.int64)
 

@@ -24,7 +24,6 @@ from syntax.matrices.offsets import round_up
 from syntax.subwords import POLICIES, PieceTree, attach
 
 BatchBuffers = MatrixBuffers
-"""Memory for whole batches; see `MatrixBuffers` for its life time."""
 
 _EDGE: Final = {
     "root": kernels.EDGE_ROOT,
@@ -39,16 +38,10 @@ def assemble_batch(
     spec: AssemblySpec,
     out: BatchBuffers | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Frame, truncate, pad, and derive the matrices of B sequences.
+    """Frame, truncate, pad, and derive the matrices of B sequences, written into ``out`` if given.
 
     There is one sequence per example, in order, unless the template, windows or sentences of
     ``spec`` make several of one; those of an example then follow each other.
-
-    Args:
-        examples: The examples, of one or more segments each.
-        special: The tokenizer's special tokens.
-        spec: What to make of them.
-        out: Memory to write into; the batch then holds until its next use.
 
     Returns:
         Arrays padded to a common length L:
@@ -69,33 +62,25 @@ def assemble_batch(
           text that a piece covers, 0 and 0 for none; ``piece_ids`` int32 (B, L), counted within
           the segment as it is stored, -1 for none; ``shown_characters`` int32 (B, segments, 2),
           the part of each text that no removed piece covers
-        * with ``spec.first_pieces``: ``first_pieces`` bool (B, L), true at the first piece of a
-          word
-        * with ``spec.token_ids``: ``token_ids`` int32 (B, L), which of its segment's tokens, as the
-          dataset has them, a piece shows, of several the first, -1 for none; ``token_starts`` bool
-          (B, L), true at the first piece of a token; ``token_words`` int32 (B, L, 2), at the first
-          piece of a word its number among the words that begin in its token and how many these
-          are, 0 and 0 elsewhere
+        * with ``spec.first_pieces``: ``first_pieces`` bool (B, L), true at first pieces of words
+        * with ``spec.token_ids``: ``token_ids`` int32 (B, L), the first of its segment's own tokens
+          that a piece shows, -1 for none; ``token_starts`` bool (B, L), true at the first piece of
+          a token; ``token_words`` int32 (B, L, 2), at the first piece of a word its number among
+          the words that begin in its token and how many these are, 0 and 0 elsewhere
         * with ``spec.nodes``: of all N nodes of the longest whole sequence, before truncation,
           ``node_parents``, ``node_source`` (the node whose row and column each shows),
           ``node_column`` (its position in the batch, -1 if it was deleted): int16 or int32 (B, N),
           padded with -1; ``node_special`` bool, ``node_upos`` and, of marked examples,
           ``node_marks`` uint8 (B, N)
         * with a template, windows or sentences: ``example_index``, ``choice_index`` and
-          ``window_index`` int32 (B,), where each sequence comes from: the example's position in
-          ``examples``, the sequence's in the template, the window's among those of both
+          ``window_index`` int32 (B,): the example's position in ``examples``, the sequence's in the
+          template, the window's among those of both
         * with windows or sentences: ``is_max_context`` bool (B, L), true at the one position
           where a piece has most context; false at special tokens and padding
 
         Matrices are those of the whole sequence with rows and columns deleted, so paths may run
         through deleted pieces. They are uint16 when a path of any whole sequence of the batch
         exceeds 254 edges.
-
-    Raises:
-        SpecError: An example has no segment, does not fit the template or cannot be made to fit
-            ``max_length``; ``joint_root`` is asked of a tokenizer without prefix, or offsets or
-            tokens of examples without.
-        HeadOutOfRangeError, CycleError: A segment's heads are not a forest.
     """
     buffers = BatchBuffers() if out is None else out
     frame = _frame(special, spec)
@@ -117,7 +102,6 @@ def assemble_batch(
 def _matrices(
     spec: AssemblySpec, forest: Forest, columns: Columns, width: int, buffers: BatchBuffers
 ) -> dict[str, NDArray[Any]]:
-    """The wanted matrices, under the short names of `COMPILED` or their full names."""
     if not spec.matrices:
         return {}
     fused, others = _sorted_out(spec.matrices, tuple(MATRICES))
@@ -132,11 +116,7 @@ def _sorted_out(
     wanted: tuple[str, ...],
     registered: tuple[str, ...],  # noqa: ARG001 - part of the key
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The wanted matrices that compiled passes make, and the others.
-
-    Every batch of a stream asks again, and to look names up takes as long as a matrix; they mean
-    the same as long as the same ones are ``registered``.
-    """
+    """Wanted matrices that compiled passes make, and others; ``registered`` keys the cache."""
     names = {MATRICES.resolve(name): name for name in wanted}
     fused = tuple(name for name in COMPILED if f"{name}.v1" in names)
     others = (name for full, name in names.items() if full.removesuffix(".v1") not in COMPILED)
@@ -159,7 +139,6 @@ def _frame(special: SpecialTokens, spec: AssemblySpec) -> kernels.Frame:
 
 
 def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
-    """The trees of all segments under a policy, checked before it may hide a fault."""
     examples = sequences.examples
     flat = (examples.head, examples.segment_offsets, sequences.name)
     if policy.removesuffix(".v1") == "attach":  # hides none: `_order` finds it
@@ -170,7 +149,6 @@ def _piece_tree(sequences: Sequences, policy: str) -> PieceTree:
 def _order(
     sequences: Sequences, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]
 ) -> OrderedTrees:
-    """The order of whole sequences; an error names the segment."""
     try:
         return order_heads(nodes.heads, node_offsets, lambda at: f"sequence {at} of the batch")
     except TreeError:
@@ -182,7 +160,6 @@ def _order(
 def _place(
     sequences: Sequences, tree: PieceTree, frame: kernels.Frame
 ) -> tuple[kernels.Nodes, NDArray[np.int64], NDArray[np.int32]]:
-    """Whole sequences, with special tokens: nodes, their bounds, and the lengths to keep."""
     examples = sequences.examples
     special = frame.prefix + frame.suffix + frame.separator * (sequences.part_counts - 1)
     nodes = kernels.Nodes(*np.empty((6, len(tree.parents) + int(special.sum())), np.int32))
@@ -210,7 +187,6 @@ def _gather(
     width: int,
     buffers: BatchBuffers,
 ) -> dict[str, NDArray[Any]]:
-    """The vectors of the batch."""
     shape = (len(examples), width)
     rows = kernels.Rows(
         **{name: buffers.take(name, shape, dtype) for name, dtype in _VECTORS.items()}
@@ -239,4 +215,3 @@ _VECTORS: Final[dict[str, type[np.generic]]] = {
     "upos": np.uint8,
     "deprel": np.uint8,
 }
-"""Dtype of each vector."""

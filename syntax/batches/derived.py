@@ -19,7 +19,6 @@ Columns = Mapping[str, Callable[[], NDArray[Any]]]
 
 
 def node_columns(examples: FlatExamples, nodes: Nodes) -> Columns:
-    """Everything that the batch knows of its nodes, before truncation."""
     columns: dict[str, Callable[[], NDArray[Any]]] = {
         "column": lambda: nodes.column,
         "special": lambda: nodes.piece < 0,
@@ -30,19 +29,13 @@ def node_columns(examples: FlatExamples, nodes: Nodes) -> Columns:
 
 
 def _of_pieces(values: NDArray[Any], nodes: Nodes) -> NDArray[Any]:
-    """A column of the flat pieces laid onto the nodes, 0 at special tokens."""
     return np.append(values, values.dtype.type(0))[np.where(nodes.piece < 0, -1, nodes.piece)]
 
 
 def derive(
     name: str, forest: Forest, columns: Columns, width: int, buffers: MatrixBuffers
 ) -> NDArray[Any]:
-    """One matrix of every whole sequence, less the rows and columns of what was deleted.
-
-    Returns:
-        *Shape:* (B, width) or (B, width, width), as the matrix has axes; padded as `MATRICES`
-        says.
-    """
+    """One matrix of every whole sequence, less the rows and columns of deleted nodes, padded."""
     shown = list(_shown(name, forest, columns))
     empty = MATRICES[name](np.empty(0, np.int32))
     dtype = np.result_type(empty, *shown)
@@ -58,7 +51,6 @@ def derive(
 
 
 def _shown(name: str, forest: Forest, columns: Columns) -> Iterator[NDArray[Any]]:
-    """The matrix of each sequence."""
     trees, make, reads = forest.trees, MATRICES[name], MATRICES.columns(name)
     read = {column: columns[column]() for column in reads if column in columns}
     for first, end in pairwise(trees.offsets.tolist()):

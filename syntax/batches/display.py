@@ -10,7 +10,7 @@ from syntax.drawing.page import listing
 
 
 class Batch(dict[str, Any]):
-    """Arrays and lists by name, as a dict; only what notebooks show of it differs."""
+    """Arrays and lists by name, as a dict that notebooks show as a table."""
 
     def _repr_html_(self) -> str:
         rows = [

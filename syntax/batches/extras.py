@@ -17,7 +17,6 @@ from syntax.errors import SpecError
 from syntax.matrices.offsets import sizes
 
 TO_THE_END: Final = int(np.iinfo(np.int32).max)
-"""End of what is shown of a text whose last piece is there."""
 
 _SMALL: Final = int(np.iinfo(np.int16).max)
 
@@ -29,7 +28,6 @@ def extra_columns(
     width: int,
     spec: AssemblySpec,
 ) -> dict[str, NDArray[Any]]:
-    """The arrays beyond the usual ones, as `assemble_batch` describes them."""
     columns: dict[str, NDArray[Any]] = {}
     origin = sequences.origin
     if origin is not None:
@@ -57,7 +55,6 @@ def extra_columns(
 def _of_pieces(
     sequences: Sequences, spec: AssemblySpec
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any] | int]]:
-    """Flat columns, and what stands where no piece is."""
     examples, origin = sequences.examples, sequences.origin
     columns: dict[str, tuple[NDArray[Any], NDArray[Any] | int]] = {}
     if spec.offsets:
@@ -92,11 +89,7 @@ def _tokens(examples: FlatExamples) -> dict[str, tuple[NDArray[Any], NDArray[Any
 
 
 def first_of_words(examples: FlatExamples) -> NDArray[np.bool_]:
-    """True for the first piece that a word owns. *Shape:* (N,).
-
-    Later ones hang from it, wherever it is; that tells them even where pieces of other words, or
-    of none, stand between.
-    """
+    """True for the first piece of a word; later ones hang from it. *Shape:* (N,)."""
     starts = np.repeat(examples.segment_offsets[:-1], sizes(examples.segment_offsets))
     above = np.where(examples.head >= 0, examples.head + starts, np.arange(len(starts)))
     later = (examples.head >= 0) & (examples.word_ids[above] == examples.word_ids)
@@ -105,10 +98,6 @@ def first_of_words(examples: FlatExamples) -> NDArray[np.bool_]:
 
 
 def _shown_characters(sequences: Sequences) -> NDArray[np.int32]:
-    """From the end of what was cut before, to the start of what was cut behind.
-
-    *Shape:* (Q, segments, 2); 0 and 0 for segments that a sequence does not have.
-    """
     examples, spans = sequences.examples, sequences.spans
     offsets, starts = _offsets(examples), examples.segment_offsets[:-1]
     lengths = sizes(examples.segment_offsets)
@@ -126,10 +115,6 @@ def _shown_characters(sequences: Sequences) -> NDArray[np.int32]:
 def _padded_nodes(
     examples: FlatExamples, nodes: kernels.Nodes, node_offsets: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """The columns of all nodes before truncation, one row per sequence.
-
-    A device derives matrices from them; `assemble_batch` describes them.
-    """
     counts = sizes(node_offsets)
     width = int(counts.max(initial=0))
     real = np.arange(width) < counts[:, None]

@@ -1,7 +1,4 @@
-"""The compiled passes from flat segments to padded rows.
-
-Flat arrays hold pieces (N of all examples) and, once specials are in, nodes (M of them).
-"""
+"""The compiled passes from flat pieces (N in all) to nodes with special tokens (M), and to rows."""
 
 from __future__ import annotations
 
@@ -18,20 +15,14 @@ IntArray = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
 LONGEST_FIRST, ONLY_FIRST, ONLY_SECOND, NONE = range(4)
-"""Truncation strategies, as the kernel takes them."""
 
 EDGE_ROOT, EDGE_LAST_PIECE, EDGE_NONE = range(3)
-"""Separator edges, as the kernel takes them."""
 
 NOTHING = -1
-"""No parent, no column, no segment."""
 
 
 class Frame(NamedTuple):
-    """Number of special tokens in each place, and how they hang.
-
-    The ids themselves are one array, prefix, separator and suffix end to end.
-    """
+    """Number of special tokens in each place, whose ids are one array, and how they hang."""
 
     prefix: int
     separator: int
@@ -44,10 +35,9 @@ class Nodes(NamedTuple):
     """Sequences before truncation, end to end. *Shape:* (M,) each.
 
     Attributes:
-        heads: Parent of each node, counted within its sequence; -1 for none.
+        heads: Counted within each sequence; -1 for none.
         source, column: As in `syntax.matrices.kernels.Trees`.
         piece: Flat position of the piece, or ``-1 - k`` for the special token ``k``.
-        segment: Segment within the example, -1 for special tokens.
         type_id: 0 in the first part and for the special tokens up to its end, then 1.
     """
 
@@ -60,15 +50,9 @@ class Nodes(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """How parts are shortened. The last entry of an array holds for all later parts, too.
+    """Rules of shortening parts; the last limit and side hold for all later parts, too.
 
-    Attributes:
-        max_length: Nodes of a sequence.
-        strategy: One of those above.
-        tie_last: Whether the last of equally long parts is shortened, not the one that was the
-            shortest before.
-        limits: Pieces of each part, whatever the sequence has room for. *Shape:* (1 or more,).
-        from_front: Whether a part loses its first pieces. *Shape:* (1 or more,).
+    ``tie_last`` shortens the last of equally long parts, not the one that was the shortest before.
     """
 
     max_length: int
@@ -82,18 +66,7 @@ class Cut(NamedTuple):
 def keep(
     part_offsets: Offsets, example_offsets: Offsets, frame: Frame, cut: Cut, spans: IntArray
 ) -> int:
-    """The pieces that each part keeps, as a run.
-
-    Args:
-        part_offsets: First piece of each part, and the end. *Shape:* (P + 1,).
-        example_offsets: First part of each example, and the end. *Shape:* (B + 1,).
-        frame: The special tokens.
-        cut: How to shorten.
-        spans: Written: first and end of the run, counted within the part. *Shape:* (P, 2).
-
-    Returns:
-        The first example that cannot be made to fit, or -1.
-    """
+    """Write the run that each part keeps into ``spans`` (P, 2); the first misfit example, or -1."""
     last_limit, last_side = len(cut.limits) - 1, len(cut.from_front) - 1
     for example in range(len(example_offsets) - 1):
         first, end = example_offsets[example], example_offsets[example + 1]
@@ -119,7 +92,7 @@ def _specials(frame: Frame, parts: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _shorten(kept: IntArray, excess: int, cut: Cut) -> bool:
-    """Remove ``excess`` pieces from one example's parts; whether that could be done."""
+    """Remove ``excess`` pieces from one example's parts; False if they have too few."""
     if cut.strategy == LONGEST_FIRST:
         if kept.sum() < excess:
             return False
@@ -142,11 +115,8 @@ def _shorten(kept: IntArray, excess: int, cut: Cut) -> bool:
 class Segments(NamedTuple):
     """S segments of B examples.
 
-    Attributes:
-        offsets: First piece of each segment, and the end. *Shape:* (S + 1,).
-        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,).
-        joined: Segments without special tokens before them. *Shape:* (S,).
-        spans: First and end of the pieces that each keeps, counted within it. *Shape:* (S, 2).
+    ``joined`` (S,) have no special tokens before them; ``spans`` (S, 2) are the pieces that each
+    keeps, counted within it.
     """
 
     offsets: Offsets
@@ -167,14 +137,8 @@ def place(
 ) -> None:
     """Frame the segments of every example with special tokens, and hang everything.
 
-    Args:
-        parents: Trees over the flat pieces, as positions in the whole array. *Shape:* (N,).
-        source: Piece whose row and column each piece shows, likewise. *Shape:* (N,).
-        segments: The segments, and what is kept of them.
-        frame: The special tokens.
-        nodes: Written. *Shape:* (M,).
-        node_offsets: Written: first node of each example, and the end. *Shape:* (B + 1,).
-        lengths: Written: nodes that each example keeps. *Shape:* (B,).
+    ``parents`` and ``source`` (N,) are positions in the whole array of pieces. Written are
+    ``nodes`` (M,), ``node_offsets`` (B + 1,) and ``lengths`` (B,), the nodes that each keeps.
     """
     segment_offsets, example_offsets, joined, spans = segments
     node = 0
@@ -219,7 +183,6 @@ def place(
 
 @njit(cache=True, nogil=True)
 def _hang(parent: int, shift: int, root: int) -> int:
-    """Where a piece hangs in its sequence; sentence roots hang from the joint root."""
     if parent >= 0:
         return parent + shift
     return root if parent == ROOT else NOTHING
@@ -229,7 +192,6 @@ def _hang(parent: int, shift: int, root: int) -> int:
 def _place_specials(
     nodes: Nodes, node: int, column: int, first: int, count: int, head: int, type_id: int
 ) -> tuple[int, int]:
-    """Add special tokens, all with the same head; the next free node and column."""
     for token in range(first, first + count):
         nodes.heads[node] = head
         nodes.source[node] = node
@@ -254,15 +216,8 @@ def widest(
     """Find the window in which each piece of a sequence has most context, the first of several.
 
     As BERT's code for SQuAD: the lesser of the pieces before and after it in the window, and a
-    hundredth of the window's length. What is not spread has the same context in every window.
-
-    Args:
-        bounds: First piece of each sequence, and the end. *Shape:* (Q + 1,).
-        begins: First piece of the part that is spread. *Shape:* (Q,).
-        stops: Its end. *Shape:* (Q,).
-        first_window: First window of each sequence, and the end. *Shape:* (Q + 1,).
-        runs: Pieces of that part that each window shows, counted within it. *Shape:* (W, 2).
-        best: Written: for each window all pieces of its sequence, end to end.
+    hundredth of the window's length. Windows show ``runs`` (W, 2) of the part that is spread;
+    ``best`` is written, for each window all pieces of its sequence.
     """
     start = 0
     for sequence in range(len(bounds) - 1):
@@ -287,7 +242,6 @@ def widest(
 
 @njit(cache=True, nogil=True)
 def copy_runs(column: IntArray, starts: Offsets, ends: Offsets, taken: IntArray) -> None:
-    """Copy the runs from ``starts`` to ``ends`` of a column, end to end."""
     at = 0
     for run in range(len(starts)):
         size = ends[run] - starts[run]
@@ -332,10 +286,7 @@ def gather(
     pad_id: int,
     rows: Rows,
 ) -> None:
-    """Copy what is kept of every example into its row, and pad.
-
-    A parent that was deleted is replaced by its nearest kept ancestor.
-    """
+    """Copy the kept nodes of every example into its row, and pad; deleted parents are replaced."""
     offsets = trees.offsets
     kept_above = np.empty(len(trees.order), np.int32)
     for example in range(len(offsets) - 1):
@@ -363,7 +314,6 @@ def gather(
 
 @njit(cache=True, nogil=True)
 def _find_kept(columns: IntArray, trees: Trees, first: int, end: int, kept_above: IntArray) -> None:
-    """The column of each node's nearest kept ancestor, parents before children."""
     for index in range(first, end):
         node = trees.order[index]
         above = trees.parents[node]
@@ -373,7 +323,6 @@ def _find_kept(columns: IntArray, trees: Trees, first: int, end: int, kept_above
 
 @njit(cache=True, nogil=True)
 def _pad(rows: Rows, example: int, pad_id: int) -> None:
-    """Fill a row of each column with its padding."""
     rows.input_ids[example] = pad_id
     rows.token_type_ids[example] = 0
     rows.attention_mask[example] = False

@@ -32,7 +32,6 @@ _PLACES: Final[Mapping[str, str]] = {
     "S": "BIE",
     "U": "BIL",
 }
-"""What becomes of a letter at the first, a middle and the last of several words of one token."""
 
 
 def label_pieces(
@@ -44,17 +43,9 @@ def label_pieces(
 ) -> NDArray[np.int64]:
     """The labels of words, at their pieces. *Shape:* (B, L), int64.
 
-    A piece that truncation or a window left without the first piece of its word is none of
-    ``first``: the word is labelled where its first piece is, and nowhere else.
-
-    Args:
-        batch: What a stream gives; with ``first_pieces=True`` for ``pieces="first"``.
-        labels: Class ids of the words of each example's text of that segment, as many as words
-            were parsed. *Shape:* (words,) each. One for each example, which all its sequences
-            share, or one for each sequence.
-        segment: Which segment of the sequences; all others are ignored.
-        pieces: Label the ``first`` piece of a word only, or ``all`` of them.
-        ignore: Label of all other positions.
+    ``labels`` are class ids (words,) of the parsed words of that segment, for each example or each
+    sequence. With ``pieces="first"``, which needs ``first_pieces=True`` in the stream, a word is
+    labelled only where its first piece is, also after truncation.
 
     >>> batch = {"word_ids": np.array([[-1, 0, 0, 1, -1]]), "segment_ids":
     ...     np.array([[-1, 0, 0, 0, -1]]), "first_pieces": np.array([[0, 1, 0, 1, 0]], bool)}
@@ -85,27 +76,15 @@ def label_tokens(
 ) -> NDArray[np.int64]:
     """The labels of a dataset's own tokens, at pieces. *Shape:* (B, L), int64.
 
+    The stream has ``token_ids=True``. ``labels`` are class ids (tokens,) of each example or each
+    sequence; those below 0 are ignored, and an example without labels has none.
+
     With ``words`` the first piece of each syntactic word is labelled, as Syntax-MBERT does. A
     token that the parser cut into several words is one mention still: ``B-`` goes on as ``I-``,
-    ``S-`` becomes ``B-`` to ``E-``, and so on as in `syntax.alignment.project_labels`; where the
-    name that a later word needs is none of ``names``, that word is ignored. The released code
-    repeats the token's label unchanged, so that each word begins a mention. A word over several
-    tokens has the label of the first.
-
-    Truncation and windows change nothing: what they leave of a token or word without its first
-    piece has no label of ``first`` and ``words``.
-
-    Args:
-        batch: What a stream gives with ``token_ids=True``.
-        labels: Class ids of the tokens of each example's text of that segment, as the stream gives
-            them for a label column of kind ``tags``; those below 0 are ignored. *Shape:* (tokens,)
-            each, or none where an example has no labels. One for each example or each sequence.
-        segment: Which segment of the sequences; all others are ignored.
-        pieces: Label the ``first`` piece of a token, ``all`` of them, or the first piece of each
-            word (``words``).
-        names: Names of the classes, in id order; for ``words`` as published.
-        variant: What becomes of a token of several words.
-        ignore: Label of all other positions.
+    ``S-`` becomes ``B-`` to ``E-``, as in `syntax.alignment.project_labels`; where ``names``, in
+    id order, lack the name that a later word needs, that word is ignored. The released code
+    repeats the token's label, so that each word begins a mention. A word over several tokens has
+    the label of the first. With ``first`` and ``words``, a removed first piece leaves no label.
 
     >>> batch = {"token_ids": np.array([[-1, 0, 0, 1, -1]]), "segment_ids":
     ...     np.array([[-1, 0, 0, 0, -1]]), "token_starts": np.array([[0, 1, 0, 1, 0]], bool),
@@ -136,21 +115,12 @@ def labels_of_tokens(
     pieces: Literal["first", "words"] = "first",
     missing: int = -1,
 ) -> list[NDArray[np.int64]]:
-    """Predictions at pieces, back at the dataset's own tokens: inverse of `label_tokens`.
+    """Predictions (B, L) at pieces, back at the dataset's own tokens: inverse of `label_tokens`.
 
-    Of an example in windows or sentences, each token is read where its piece has most context
-    (``is_max_context``).
-
-    Args:
-        batch: What a stream gives with ``token_ids=True``.
-        predicted: Class ids. *Shape:* (B, L).
-        counts: Tokens of each example's (or sequence's) text of that segment, such as
-            ``batch["token_counts"][:, 0]``. *Shape:* (examples,) or (B,).
-        segment: Which segment of the sequences.
-        pieces: Read the ``first`` piece of a token, or that of the first word that begins in it
-            (``words``), which has the token's label in BIO and in schemes without mentions.
-        missing: What a token has that no sequence shows, or, with ``words``, in which no word
-            begins, since the parser joined it to the one before.
+    Each token, of which an example or sequence has ``counts``, is read where its piece has most
+    context. ``words`` reads the first word that begins in a token, which has the token's label in
+    BIO and in schemes without mentions. A token is ``missing`` if no sequence shows it, or, with
+    ``words``, if no word begins in it, since the parser joined it to the one before.
     """
     ids = _column(batch, "token_ids", "token_ids")
     own, given = example_rows(batch), np.asarray(counts, np.int64)
@@ -180,7 +150,6 @@ def label_rows(batch: Mapping[str, Any], count: int) -> NDArray[np.int64]:
 
 
 def sizes_of(labels: Sequence[ArrayLike]) -> NDArray[np.int64]:
-    """Length of each array. *Shape:* (N,)."""
     return np.fromiter((len(np.asarray(one)) for one in labels), np.int64, len(labels))
 
 
@@ -191,7 +160,6 @@ def _laid(
     labels: Sequence[ArrayLike],
     ignore: int,
 ) -> NDArray[np.int64]:
-    """The labels of the items that positions show, where they are wanted."""
     bounds = offsets_of(sizes_of(labels))
     values = np.concatenate([np.empty(0, np.int64), *map(np.asarray, labels)]).astype(np.int64)
     laid = np.full(wanted.shape, ignore, np.int64)
@@ -200,7 +168,6 @@ def _laid(
 
 
 def _labelled(batch: Mapping[str, Any], pieces: str) -> NDArray[np.bool_] | np.bool_:
-    """The positions that bear the label of their token."""
     if pieces == "all":
         return np.True_
     if pieces == "first":
@@ -214,7 +181,6 @@ def _labelled(batch: Mapping[str, Any], pieces: str) -> NDArray[np.bool_] | np.b
 def _gone_on(
     laid: NDArray[np.int64], words: NDArray[np.int32], names: Sequence[str]
 ) -> NDArray[np.int64]:
-    """Labels of tokens as those of their words."""
     if not names:
         raise SpecError("a token of several words goes on by its label's name; give the names")
     several = (words[..., 1] > 1) & (laid >= 0)

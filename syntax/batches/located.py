@@ -1,4 +1,4 @@
-"""Where the labelled spans of examples are in the sequences of a batch."""
+"""Places of the labelled spans of examples in the sequences of a batch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from syntax.errors import SpecError
 
 
 class LocatedSpans(NamedTuple):
-    """Every span in every sequence of its example, K in all, by sequence and then by number.
-
-    Attributes:
-        row: The sequence. *Shape:* (K,), int64.
-        number: Which of its example's spans it is. *Shape:* (K,), int64.
-        label: Class id of the span; -1 for none. *Shape:* (K,), int64.
-        start, end, state: As in `Located`. *Shape:* (K,).
-    """
+    """Every span in every sequence of its example, by sequence and then by number. (K,) each."""
 
     row: NDArray[np.int64]
     number: NDArray[np.int64]
@@ -34,17 +27,9 @@ class LocatedSpans(NamedTuple):
 def locate_spans(
     batch: Mapping[str, Any], spans: Sequence[ArrayLike], segment: int = 0
 ) -> LocatedSpans:
-    """The pieces of several spans of each example: `locate` for a label column of kind ``spans``.
+    """Find several spans of each example: `locate` for a label column of kind ``spans``.
 
-    Args:
-        batch: What a stream gives with ``offsets=True``.
-        spans: Start and end character of each span in its example's text of that segment, and, if
-            there is a third column, its class id: as the stream gives them. *Shape:* (N, 2) or
-            (N, 3) each. One for each example, or one for each sequence.
-        segment: Which segment of the sequences.
-
-    Raises:
-        SpecError: The batch has no offsets, or no such segment.
+    ``spans`` are arrays (N, 2), or (N, 3) with class ids, for each example or each sequence.
 
     >>> batch = {"segment_ids": np.array([[-1, 0, 0, 0, -1]]), "offset_mapping":
     ...     np.array([[[0, 0], [0, 4], [5, 7], [7, 9], [0, 0]]]),

@@ -17,15 +17,9 @@ Span = tuple[int, int, int]
 
 
 def mark_spans(examples: FlatExamples, spans: Sequence[Sequence[Span]]) -> FlatExamples:
-    """The examples with marks on the pieces of the spans.
+    """The examples with marks on the pieces of the spans; a span without a piece is an error.
 
-    Args:
-        examples: B examples with their ``offsets``.
-        spans: Of each example at most eight spans; the k-th sets the k-th bit of the pieces that
-            cover any of its characters. *Shape:* (B,).
-
-    Raises:
-        InputError: A span covers no piece, there are too many, or offsets are missing.
+    The k-th of at most eight spans of an example sets the k-th bit of its pieces.
 
     Example:
         >>> marked = mark_spans(examples, [[(0, 4, 7), (0, 19, 22)]])     # doctest: +SKIP
@@ -47,7 +41,6 @@ def mark_spans(examples: FlatExamples, spans: Sequence[Sequence[Span]]) -> FlatE
 def _pieces(
     examples: FlatExamples, offsets: NDArray[np.int32], example: int, span: Span
 ) -> NDArray[np.intp]:
-    """The flat pieces that cover any character of a span."""
     segment, start, end = span
     first, last = examples.example_offsets[example : example + 2].tolist()
     if not 0 <= segment < last - first:

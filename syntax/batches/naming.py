@@ -1,4 +1,4 @@
-"""How errors name an example of a batch, and how callers that know its id rename it."""
+"""Names of examples in errors, which callers that know their ids replace."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ _OF_BATCH: Final = re.compile(r"example (\d+) of the batch")
 
 
 def of_batch(number: int) -> str:
-    """What errors call the example with this number, 0-based."""
     return f"example {number} of the batch"
 
 
 def number_in(error: InputError) -> int | None:
-    """Number of the example that an error of `syntax.batches` is about, if it is about one."""
     found = _OF_BATCH.search(error.message)
     return None if found is None else int(found[1])
 

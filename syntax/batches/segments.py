@@ -1,4 +1,4 @@
-"""Segments as they are stored, and many of them laid end to end."""
+"""Segments as they are stored, and examples of many of them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,18 @@ COLUMNS = {
     "deprel": np.uint8,
     "sentence_ids": np.int32,
 }
-"""The columns of pieces that batches are made of, with their dtypes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFeatures:
-    """One tokenized text with its trees: everything that is kept of it (L pieces, none special).
+    """One tokenized text with its trees, as it is kept (L pieces, none special).
 
     Attributes:
         input_ids: Token ids. *Shape:* (L,), int32.
         head: The *attach* tree: position of the piece that each piece hangs from, -1 at the root
-            of a sentence, -2 for a piece without a word. Later pieces of a word hang from its
-            first. *Shape:* (L,), int32.
+            of a sentence, -2 for a piece without a word. *Shape:* (L,), int32.
         word_ids: Word of each piece, counted through the text, -1 for none. *Shape:* (L,), int32.
-        upos, deprel: Ids of `syntax.trees.ud`, 0 for none; all pieces of a word have its ids.
-            *Shape:* (L,), uint8.
+        upos, deprel: Ids of `syntax.trees.ud`, 0 for none. *Shape:* (L,), uint8.
         sentence_ids: Sentence of each piece, -1 for none. *Shape:* (L,), int32.
         offsets: Characters of the text that each piece covers. *Shape:* (L, 2), int32.
     """
@@ -63,18 +60,14 @@ class SegmentFeatures:
 class FlatExamples:
     """B examples of S segments in all, their pieces (N in all) laid end to end.
 
+    Other dtypes and layouts are converted, read-only arrays copied. Columns are as in
+    `SegmentFeatures`; ``head`` still counts within its segment.
+
     Attributes:
-        input_ids, head, word_ids, upos, deprel, sentence_ids: As in `SegmentFeatures`; ``head``
-            still counts within its segment. *Shape:* (N,).
         segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,), int64.
         example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
-        offsets: As in `SegmentFeatures`, if needed. *Shape:* (N, 2).
-        marks: Non-zero in the spans that matrices such as ``gate_distance`` go by, where somebody
-            needs them (`syntax.batches.mark_spans`). *Shape:* (N,), uint8.
-        token_ids: The dataset's token that each piece shows, where somebody needs them
-            (`syntax.batches.token_ids_of`). *Shape:* (N,), int32.
-
-    Other dtypes and layouts are converted, read-only arrays copied.
+        marks: Non-zero in spans for matrices such as ``gate_distance`` (`mark_spans`). (N,), uint8.
+        token_ids: The dataset's token that each piece shows (`token_ids_of`). *Shape:* (N,), int32.
     """
 
     input_ids: IntArray
@@ -111,7 +104,6 @@ class FlatExamples:
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of pieces that are there; those that may be left out come last."""
         further = {"offsets": self.offsets, "marks": self.marks, "token_ids": self.token_ids}
         return {
             **{name: getattr(self, name) for name in COLUMNS},
@@ -125,7 +117,6 @@ class FlatExamples:
 
     @classmethod
     def from_segments(cls, examples: Sequence[Sequence[SegmentFeatures]]) -> FlatExamples:
-        """Lay the segments of examples end to end."""
         segments = [segment for example in examples for segment in example]
         columns = {
             name: np.concatenate(
@@ -144,17 +135,11 @@ class FlatExamples:
         )
 
     def take(self, rows: ArrayLike) -> FlatExamples:
-        """The examples at ``rows``, in that order; a row may be taken twice."""
         segments, segment_counts = spread(self.example_offsets, np.asarray(rows, np.int64))
         return self.pick(segments, segment_counts)
 
     def pick(self, segments: NDArray[np.int64], counts: ArrayLike) -> FlatExamples:
-        """New examples of some of the segments.
-
-        Args:
-            segments: Numbers of the segments of all new examples, end to end.
-            counts: How many of them each new example has.
-        """
+        """New examples of the ``segments``, numbered end to end, of which each has ``counts``."""
         return _picked(self.columns.items(), self.segment_offsets, segments, counts)
 
     @classmethod
@@ -165,14 +150,7 @@ class FlatExamples:
         example_offsets: NDArray[np.int64],
         rows: ArrayLike,
     ) -> FlatExamples:
-        """As `take` of the examples with these columns, of which one at a time is held twice.
-
-        Args:
-            columns: Names and columns, taken one by one.
-            segment_offsets: As the attribute.
-            example_offsets: As the attribute.
-            rows: Numbers of the examples, in the order wanted.
-        """
+        """As `take` of the examples with these columns, of which one at a time is held twice."""
         segments, counts = spread(example_offsets, np.asarray(rows, np.int64))
         return _picked(columns, segment_offsets, segments, counts)
 
@@ -190,7 +168,6 @@ class FlatExamples:
 
     @classmethod
     def joined(cls, parts: Sequence[FlatExamples]) -> FlatExamples:
-        """The examples of all parts, one part after the other."""
         names = set.intersection(*(set(part.columns) for part in parts))
         columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
         segments = [sizes(part.segment_offsets) for part in parts]
@@ -202,11 +179,6 @@ class FlatExamples:
         )
 
     def with_segments(self, segments: NDArray[np.int64]) -> FlatExamples:
-        """New examples from the segments.
-
-        Args:
-            segments: Numbers of the segments of each example. *Shape:* (B, F).
-        """
         return self.pick(segments.reshape(-1), np.full(len(segments), segments.shape[1]))
 
 
@@ -235,7 +207,6 @@ def _picked(
 def take_runs(
     column: NDArray[Any], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Runs of a column, from ``starts`` (R,) to ``ends`` (R,), end to end."""
     width = prod(column.shape[1:])
     taken = np.empty((int((ends - starts).sum()), *column.shape[1:]), column.dtype)
     kernels.copy_runs(column.reshape(-1), starts * width, ends * width, taken.reshape(-1))

@@ -1,4 +1,4 @@
-"""From examples to the sequences that are made of them, and what each keeps."""
+"""Sequences that are made of examples, and the pieces that each keeps."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ from syntax.matrices.offsets import owner_of, sizes
 
 
 class Origin(NamedTuple):
-    """Where each of Q sequences comes from.
-
-    Attributes:
-        example: Its example. *Shape:* (Q,), int32.
-        choice: Its place in the template. *Shape:* (Q,), int32.
-        window: Its place among the windows of these two. *Shape:* (Q,), int32.
-        max_context: Of all pieces of the sequences; `None` where there are no windows.
-            *Shape:* (N,), bool.
-    """
+    """Example, place in the template, window and context of pieces of each of Q sequences."""
 
     example: NDArray[np.int32]
     choice: NDArray[np.int32]
@@ -35,13 +27,10 @@ class Origin(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """Sequences to be assembled: Q of them, of S segments.
+    """Sequences to be assembled: Q of them, one "example" each, of S segments.
 
-    Attributes:
-        examples: Their segments; one "example" per sequence.
-        joined: Segments without special tokens before them. *Shape:* (S,), bool.
-        spans: First and end of the pieces that each segment keeps. *Shape:* (S, 2), int32.
-        origin: Where they come from; `None` where every example is one sequence, as it is.
+    ``joined`` (S,) have no special tokens before them; ``spans`` (S, 2) are the pieces kept of
+    each; ``origin`` is `None` where every example is one sequence, as it is.
     """
 
     examples: FlatExamples
@@ -51,7 +40,6 @@ class Sequences(NamedTuple):
 
     @property
     def part_counts(self) -> NDArray[np.int64]:
-        """Parts of each sequence. *Shape:* (Q,)."""
         counts = sizes(self.examples.example_offsets)
         if self.origin is None:
             return counts
@@ -59,7 +47,6 @@ class Sequences(NamedTuple):
         return counts - sizes(before[self.examples.example_offsets])
 
     def name(self, segment: int) -> str:
-        """What errors call a segment."""
         sequence = owner_of(segment, self.examples.example_offsets)
         within = segment - int(self.examples.example_offsets[sequence])
         number = sequence if self.origin is None else int(self.origin.example[sequence])
@@ -67,7 +54,6 @@ class Sequences(NamedTuple):
 
 
 def plan_sequences(examples: FlatExamples, frame: kernels.Frame, spec: AssemblySpec) -> Sequences:
-    """Arrange the segments of examples, and cut what is too long."""
     template = spec.layout
     if template is None and not spec.splits:
         alone = np.zeros(len(examples.segment_offsets) - 1, np.bool_)

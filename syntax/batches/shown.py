@@ -1,9 +1,7 @@
 """The words that the sequences of a batch show a piece of, and the trees among them.
 
-It needs no parses: heads of words are those of their pieces. `syntax.batches.words` finds the words
-of parses, those without a piece among them.
-
-Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words of the sequence that has most.
+It needs no parses; `syntax.batches.words` finds also words without a piece. ``B`` sequences, ``L``
+positions, ``W`` words of the sequence that has most.
 """
 
 from __future__ import annotations
@@ -20,14 +18,12 @@ IntArray = NDArray[np.int32]
 
 
 class ShownWords(NamedTuple):
-    """The words of each sequence, in order; -1 where no word is.
+    """The words of each sequence, in order, counted within it; -1 where no word is.
 
     Attributes:
-        numbers: Word of each position, counted within the sequence. *Shape:* (B, L), int32.
+        numbers: Word of each position. *Shape:* (B, L), int32.
         first, last: First and last position of each word. *Shape:* (B, W), int32.
-        heads: Its head among the words of the sequence; -1 for a root, and for a word of which
-            truncation removed all that is above. *Shape:* (B, W), int32.
-        sentences: Its sentence, counted within the sequence. *Shape:* (B, W), int32.
+        heads: -1 for a root, and for a word of which truncation removed all that is above.
     """
 
     numbers: IntArray
@@ -37,7 +33,7 @@ class ShownWords(NamedTuple):
     sentences: IntArray
 
     def stretches(self) -> Iterator[tuple[int, int, int]]:
-        """Each sentence: its sequence, its first word, and the end of its words."""
+        """Sequence, first word and end of the words of each sentence."""
         for row, own in enumerate(self.sentences):
             real = own[own >= 0]
             starts = np.flatnonzero(np.diff(real, prepend=-1)).tolist()
@@ -53,7 +49,7 @@ class BatchBrackets(NamedTuple):
             those with brackets; the word before it in its sentence, or -1; its first word; its
             last; and the last of its first part. Words are counted within the sequence.
             *Shape:* (S, 6), int32.
-        outcomes: How many sentences have no brackets, and how many examples, by reason.
+        outcomes: Numbers of sentences without brackets, and of examples, by reason.
     """
 
     rows: IntArray
@@ -61,12 +57,7 @@ class BatchBrackets(NamedTuple):
 
 
 def shown_words(batch: Mapping[str, NDArray[Any]]) -> ShownWords:
-    """The words of a batch.
-
-    Args:
-        batch: At least ``parents``, ``word_ids``, ``segment_ids`` and ``sentence_ids`` of
-            `syntax.batches.assemble_batch`. *Shape:* (B, L) each.
-    """
+    """Words from ``parents``, ``word_ids``, ``segment_ids`` and ``sentence_ids`` of a batch."""
     words, segments = batch["word_ids"], batch["segment_ids"]
     known = words >= 0
     starts = known & (_changes(words) | _changes(segments))
@@ -89,7 +80,6 @@ def shown_words(batch: Mapping[str, NDArray[Any]]) -> ShownWords:
 
 
 def batch_brackets(shown: ShownWords) -> BatchBrackets:
-    """The brackets of every sentence that is shown with its root, in a projective tree."""
     rows: list[NDArray[np.int32]] = []
     outcomes = dict.fromkeys(("sentence_not_projective", "sentence_without_its_root"), 0)
     with_brackets: set[int] = set()
@@ -112,7 +102,6 @@ def batch_brackets(shown: ShownWords) -> BatchBrackets:
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before in its row; true in the first column."""
     changed = np.ones(values.shape, bool)
     changed[:, 1:] = values[:, 1:] != values[:, :-1]
     return changed

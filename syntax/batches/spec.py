@@ -1,4 +1,4 @@
-"""How stored segments become model input."""
+"""Options by which stored segments become model input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LENGTH: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class SequenceSpec:
-    """Which sequences an example becomes: the options that streams and recipes share."""
+    """Options that streams and recipes share: which sequences an example becomes."""
 
     max_length: Annotated[
         int | None,
@@ -103,24 +103,16 @@ class SequenceSpec:
 
     @property
     def splits(self) -> bool:
-        """Whether one segment of an example may be spread over several sequences."""
         return self.stride is not None or self.level == "sentence"
 
     @property
     def rearranges(self) -> bool:
-        """Whether a sequence may be other than all segments of an example, in order."""
         return bool(self.template) or self.splits
 
 
 @dataclass(frozen=True, slots=True)
 class AssemblySpec(SequenceSpec):
-    """Everything that is decided when a batch is made, none of which is stored.
-
-    Raises:
-        SpecError: An option is of another type or out of its range, a matrix is named twice, or
-            windows are asked for without a length or a segment to cut.
-        UnknownNameError: The policy or a matrix is not registered.
-    """
+    """Options of a batch, decided when it is made; none is stored."""
 
     separator_edge: Annotated[
         SeparatorEdge,
@@ -182,7 +174,6 @@ class AssemblySpec(SequenceSpec):
 
     @property
     def sides(self) -> tuple[TruncationSide, ...]:
-        """The side of each segment; one stands for all."""
         return (
             (self.truncation_side,)
             if isinstance(self.truncation_side, str)
@@ -190,7 +181,7 @@ class AssemblySpec(SequenceSpec):
         )
 
     def for_fields(self, fields: Sequence[str]) -> AssemblySpec:
-        """The same with the template by the numbers of segments, which `assemble_batch` needs."""
+        """The same with fields by number in the template, as `assemble_batch` needs it."""
         if not self.template or isinstance(self.template, Template):
             return self
         texts = (self.template,) if isinstance(self.template, str) else self.template
@@ -198,7 +189,6 @@ class AssemblySpec(SequenceSpec):
 
     @property
     def layout(self) -> Template | None:
-        """The template by the numbers of segments, if it does not go by the names of fields."""
         if isinstance(self.template, Template):
             return self.template
         if self.template:

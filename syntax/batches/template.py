@@ -1,4 +1,4 @@
-"""Which segments stand where, in how many sequences."""
+"""The order of segments, in one or more sequences of an example."""
 
 from __future__ import annotations
 
@@ -19,13 +19,9 @@ from syntax.registry import unknown_name
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The sequences that each example becomes.
+    """Sequences, each of *parts*, that each example becomes; segments are numbers.
 
-    Special tokens stand between the *parts* of a sequence; a part is one segment, or several that
-    are joined without anything between them.
-
-    Attributes:
-        sequences: Sequences of parts of segments, as numbers of the segments of an example.
+    Special tokens stand between parts; a part is one segment, or several that are joined.
     """
 
     sequences: tuple[tuple[tuple[int, ...], ...], ...]
@@ -42,10 +38,8 @@ class Template:
     def of(cls, fields: Sequence[str], *sequences: str) -> Template:
         """A template in words: parts are separated by spaces, joined segments by ``+``.
 
-        Args:
-            fields: Names of the segments of an example.
-            sequences: One text per sequence. One name of it may be a pattern: it then stands for
-                as many sequences as there are fields that match.
+        There is one text per sequence. One name in it may be a pattern, which makes as many
+        sequences as there are fields that match.
 
         >>> Template.of(("question", "passage"), "passage question").sequences
         (((1,), (0,)),)
@@ -63,14 +57,7 @@ class Template:
 
 
 class Arranged(NamedTuple):
-    """Sequences before they are cut (Q of S segments).
-
-    Attributes:
-        examples: The segments; one example per sequence.
-        joined: Segments without special tokens before them. *Shape:* (S,), bool.
-        example: Number of the example that each sequence is of. *Shape:* (Q,), int32.
-        choice: Number of the sequence within the template. *Shape:* (Q,), int32.
-    """
+    """Q sequences before they are cut, with the number of each in the examples and the template."""
 
     examples: FlatExamples
     joined: NDArray[np.bool_]
@@ -79,7 +66,6 @@ class Arranged(NamedTuple):
 
 
 def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
-    """Lay segments out as a template says; without one, in their order."""
     count = len(examples)
     numbers = np.arange(count, dtype=np.int32)
     if template is None:
@@ -107,7 +93,6 @@ def arrange(examples: FlatExamples, template: Template | None) -> Arranged:
 
 
 def _expanded(fields: tuple[str, ...], text: str) -> Iterator[list[list[str]]]:
-    """The sequences that one text describes."""
     parts = [part.split("+") for part in text.split()]
     patterns = {
         name

@@ -1,8 +1,4 @@
-"""Which tokens of a dataset the pieces of its texts show.
-
-A dataset brings tokens of its own; a tokenizer may join several in one piece, and a parser may cut
-them into words otherwise. Pieces and tokens are compared by the characters they cover.
-"""
+"""Tokens of a dataset that the pieces of its texts show, found by the characters both cover."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from syntax.compiled import njit
 from syntax.matrices.offsets import as_offsets, for_numba, sizes
 
 _TEXT: Final = 1 << 32
-"""More than any text has characters or tokens: numbers of one text end before the next begins."""
+"""Bound of the characters and tokens of a text, so that numbers of texts do not overlap."""
 
 
 def token_ids_of(
@@ -24,16 +20,10 @@ def token_ids_of(
     token_offsets: ArrayLike,
     token_bounds: ArrayLike,
 ) -> NDArray[np.int32]:
-    """The first token that shares a character with each piece, counted within its segment.
+    """The first token that shares a character with each piece, counted within its segment; else -1.
 
-    Args:
-        offsets: Characters of the segment's text that each piece covers. *Shape:* (N, 2).
-        segment_offsets: First piece of each segment, and the end. *Shape:* (S + 1,).
-        token_offsets: Characters that each token covers, in order. *Shape:* (T, 2).
-        token_bounds: First token of each segment, and the end. *Shape:* (S + 1,).
-
-    Returns:
-        -1 for a piece that shows none, as in a segment without tokens. *Shape:* (N,), int32.
+    ``offsets`` (N, 2) and ``token_offsets`` (T, 2) are characters of pieces and tokens;
+    ``segment_offsets`` and ``token_bounds`` (S + 1,) say where segments begin. (N,), int32.
 
     >>> token_ids_of([(0, 3), (3, 6), (7, 9), (10, 11)], [0, 4], [(0, 3), (4, 9)], [0, 2]).tolist()
     [0, 1, 1, -1]
@@ -54,7 +44,6 @@ def _find_tokens(
     of_tokens: NDArray[np.int64],
     ids: NDArray[np.int32],
 ) -> None:
-    """One walk along pieces and tokens of each text, both in order."""
     for segment in range(len(of_pieces) - 1):
         token, end = of_tokens[segment], of_tokens[segment + 1]
         for piece in range(of_pieces[segment], of_pieces[segment + 1]):
@@ -71,7 +60,7 @@ def _find_tokens(
 def first_of_tokens(
     token_ids: NDArray[np.int32], segment_offsets: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether each piece is the first that shows its token. *Shape:* (N,)."""
+    """True for the first piece that shows a token. *Shape:* (N,)."""
     keys = _keys(token_ids, segment_offsets)
     before = np.maximum.accumulate(np.concatenate([[-1], keys]))[:-1]
     first: NDArray[np.bool_] = (token_ids >= 0) & (keys > before)
@@ -85,8 +74,7 @@ def words_of_tokens(
 ) -> NDArray[np.int32]:
     """At the first piece of each word: its number in its token, and how many words begin there.
 
-    A word over several tokens begins in the first of them. 0 and 0 everywhere else.
-    *Shape:* (N, 2), int32.
+    A word over several tokens begins in the first. 0 and 0 elsewhere. *Shape:* (N, 2), int32.
     """
     at = np.flatnonzero(first_of_words & (token_ids >= 0))
     keys = _keys(token_ids, segment_offsets)[at]
@@ -99,6 +87,5 @@ def words_of_tokens(
 
 
 def _keys(token_ids: NDArray[np.int32], segment_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each token of all segments, in order; none is before the first of its text."""
     texts = np.arange(len(segment_offsets) - 1) * _TEXT
     return np.repeat(texts, sizes(segment_offsets)) + token_ids

@@ -1,4 +1,4 @@
-"""How much of each part a sequence keeps."""
+"""Share of each part that a sequence keeps."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ _STRATEGY: Final = {
 
 
 class Parts(NamedTuple):
-    """What stands between special tokens: P parts of B examples, of S segments.
+    """The P parts between special tokens of B examples, of S segments.
 
     Attributes:
-        offsets: First piece of each part, and the end. *Shape:* (P + 1,).
-        example_offsets: First part of each example, and the end. *Shape:* (B + 1,).
         owner: Part of each segment; ``None``: every segment is a part. *Shape:* (S,).
-        numbers: What errors call each example; ``None``: its position. *Shape:* (B,).
+        numbers: Number of each example in errors; ``None``: its position. *Shape:* (B,).
     """
 
     offsets: Offsets
@@ -50,7 +48,7 @@ class Parts(NamedTuple):
         joined: NDArray[np.bool_],
         numbers: NDArray[np.int32] | None = None,
     ) -> Parts:
-        """The parts of examples, some of whose segments are joined to the one before."""
+        """Parts of examples, some of whose segments are ``joined`` to the one before."""
         if not joined.any():
             return cls(examples.segment_offsets, examples.example_offsets, None, numbers)
         starts = np.append(examples.segment_offsets[:-1][~joined], examples.segment_offsets[-1])
@@ -58,15 +56,13 @@ class Parts(NamedTuple):
         return cls(starts, counts[examples.example_offsets], counts[1:] - 1, numbers)
 
     def name(self, example: int) -> int:
-        """What errors call an example."""
         return example if self.numbers is None else int(self.numbers[example])
 
     def counts(self) -> Offsets:
-        """Parts of each example. *Shape:* (B,)."""
         return sizes(self.example_offsets)
 
     def segment_spans(self, spans: Spans, examples: FlatExamples) -> Spans:
-        """What the segments keep when the parts keep ``spans``. *Shape:* (S, 2)."""
+        """Pieces that the segments keep when the parts keep ``spans``. *Shape:* (S, 2)."""
         if self.owner is None:
             return spans
         start = examples.segment_offsets[:-1] - self.offsets[self.owner]
@@ -75,12 +71,6 @@ class Parts(NamedTuple):
 
 
 def kept_spans(parts: Parts, frame: kernels.Frame, spec: AssemblySpec) -> Spans:
-    """The pieces that every part keeps. *Shape:* (P, 2).
-
-    Raises:
-        SpecError: An example has no segment, or another number of parts than ``spec`` has sides
-            or limits, or it cannot be made to fit.
-    """
     limit = NO_LIMIT if spec.max_length is None else spec.max_length
     spans, misfit = _keep(parts, frame, spec, limit)
     if misfit >= 0:
@@ -89,7 +79,6 @@ def kept_spans(parts: Parts, frame: kernels.Frame, spec: AssemblySpec) -> Spans:
 
 
 def limited_spans(parts: Parts, frame: kernels.Frame, spec: AssemblySpec) -> Spans:
-    """What is left of every part by ``spec.segment_limits`` alone. *Shape:* (P, 2)."""
     return _keep(parts, frame, spec, NO_LIMIT)[0]
 
 
@@ -110,7 +99,6 @@ def _cut(
     sides: tuple[str, ...],
     limits: tuple[int | None, ...],
 ) -> kernels.Cut:
-    """The options as the kernel takes them, which every batch of a stream asks for again."""
     return kernels.Cut(
         max_length,
         _STRATEGY[truncation],

@@ -27,14 +27,9 @@ Run = tuple[int, int]
 
 
 class Windows(NamedTuple):
-    """The windows of Q sequences; W of them, at least one each, in order.
+    """W windows of Q sequences, at least one each, in order; ``window`` counts within a sequence.
 
-    Attributes:
-        sequence: The sequence that each window is of. *Shape:* (W,), int64.
-        window: Its number among the windows of that sequence. *Shape:* (W,), int32.
-        spans: Pieces that each part of each window keeps. *Shape:* (parts of the windows, 2).
-        max_context: Whether a piece has more context here than in any other window of its
-            sequence; for all pieces of all windows, end to end. *Shape:* (N,), bool.
+    ``max_context`` is true where a piece has most context; it has all pieces of all windows.
     """
 
     sequence: NDArray[np.int64]
@@ -46,7 +41,6 @@ class Windows(NamedTuple):
 def cut_windows(
     examples: FlatExamples, parts: Parts, frame: kernels.Frame, spec: AssemblySpec
 ) -> Windows:
-    """The windows of sequences, each with every part but one as it is."""
     base = limited_spans(parts, frame, spec)
     place = _target(parts, spec)
     targets = parts.example_offsets[:-1] + place
@@ -68,7 +62,6 @@ def cut_windows(
 
 
 def _target(parts: Parts, spec: AssemblySpec) -> int:
-    """Which part of every sequence is spread: its place among them."""
     counts = parts.counts()
     several = counts > 1
     if spec.truncation == "longest_first" and several.any():
@@ -91,7 +84,6 @@ def _room(
     frame: kernels.Frame,
     spec: AssemblySpec,
 ) -> list[int]:
-    """Pieces of the part that is spread for which each sequence has room."""
     limit = NO_LIMIT if spec.max_length is None else spec.max_length
     kept = offsets_of(base[:, 1] - base[:, 0])
     own = kept[targets + 1] - kept[targets]
@@ -118,7 +110,6 @@ def _runs(
     targets: NDArray[np.int64],
     spec: AssemblySpec,
 ) -> Iterator[list[Run]]:
-    """What is to be shown of the part that is spread: all of it, or its sentences."""
     for (low, high), start, end in zip(
         base[targets].tolist(),
         parts.offsets[targets].tolist(),
@@ -132,10 +123,9 @@ def _runs(
 
 
 def sentence_runs(examples: FlatExamples, start: int, end: int) -> Iterator[Run]:
-    """The sentences among the pieces from ``start`` to ``end``, counted from there.
+    """Sentences from piece ``start`` to ``end``, counted from there; none crosses a segment.
 
     Pieces without a sentence go with the one before them, the first ones with the first sentence.
-    No sentence reaches from one segment into another.
     """
     bounds = examples.segment_offsets
     inner = bounds[(bounds > start) & (bounds < end)].tolist()
@@ -154,7 +144,6 @@ def _clipped(runs: list[Run], low: int, high: int) -> list[Run]:
 
 
 def _slide(run: Run, room: int, stride: int | None, from_front: bool) -> Iterator[Run]:
-    """The windows over a run, or what truncation leaves of it."""
     start, end = run
     if stride is None:
         yield (max(start, end - room), end) if from_front else (start, min(end, start + room))
@@ -172,7 +161,6 @@ def _max_context(
     runs: Spans,
     sequence: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether pieces have their maximum context; for every window all pieces of its sequence."""
     bounds = parts.offsets[parts.example_offsets]
     out = np.zeros(int(sizes(bounds)[sequence].sum()), np.bool_)
     kernels.widest(bounds, parts.offsets[targets], parts.offsets[targets + 1], first, runs, out)

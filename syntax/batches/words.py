@@ -1,4 +1,4 @@
-"""The words of the sequences of a batch: which pieces are whose, and what trees say of them.
+"""The words of the sequences of a batch, their pieces, and their trees.
 
 Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words of the sequence that has most.
 """
@@ -31,11 +31,9 @@ class WordLayout:
         pieces: Word of each position, counted within the sequence; -1 for none. *Shape:* (B, L).
         sources: The word whose pieces tell the state of each word: mostly itself. *Shape:* (B, W).
         sentences: Sentence of each word, counted within the sequence; -1 where no word is.
-            *Shape:* (B, W).
-        segments: Segment of each word, likewise.
-        words: Its number in the text of its segment, likewise.
+        segments, words: Segment of each word, and its number in the text of that; -1 for none.
         first: The word with which its sentence begins here, likewise.
-        whole: Whether nothing of its sentence was cut. *Shape:* (B, W), bool.
+        whole: True if nothing of its sentence was cut.
     """
 
     pieces: NDArray[np.int64]
@@ -48,29 +46,18 @@ class WordLayout:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Words of each sequence. *Shape:* (B,)."""
         counts: NDArray[np.int64] = (self.words >= 0).sum(1)
         return counts
 
     @property
     def pieceless(self) -> NDArray[np.bool_]:
-        """The words that have the state of another one. *Shape:* (B, W)."""
+        """Words that have the state of another one. *Shape:* (B, W)."""
         others: NDArray[np.bool_] = self.sources != np.arange(self.sources.shape[1])
         return others & (self.words >= 0)
 
 
 class _Words(NamedTuple):
-    """The words of the texts of a batch, sequence by sequence, segment by segment.
-
-    Letters in shapes: ``N`` words, ``P`` pieces that belong to one.
-
-    Attributes:
-        rows, segments: Sequence and segment of each word. *Shape:* (N,).
-        numbers: Its number in its text, likewise.
-        sentences: Its sentence, counted from 0 over all texts, likewise.
-        visible: Whether its characters are shown. *Shape:* (N,), bool.
-        of_pieces: The word of each piece. *Shape:* (P,).
-    """
+    """The words of the texts of a batch, sequence by sequence; sentences count over all texts."""
 
     rows: NDArray[np.integer]
     segments: NDArray[np.integer]
@@ -81,12 +68,7 @@ class _Words(NamedTuple):
 
 
 def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
-    """The words of each sequence.
-
-    Args:
-        arrays: What a stream gives; with ``offsets=True`` where it gives ``parses``, too. Without
-            parses the words that have no piece are unknown.
-    """
+    """The words of each sequence; without ``parses`` those that have no piece are unknown."""
     if "parses" in arrays and "shown_characters" not in arrays:
         raise SpecError("the batch has parses and no offsets; ask for them with `offsets=True`")
     B, L = arrays["word_ids"].shape
@@ -130,10 +112,9 @@ def word_layout(arrays: Mapping[str, Any]) -> WordLayout:
 
 
 def tree_heads(layout: WordLayout, parses: Sequence[Sequence[Parse]]) -> NDArray[np.int64]:
-    """Head of each word among the words of its sequence. *Shape:* (B, W), int64.
+    """Head of each word among those of its sequence, from 1; 0 for a root. *Shape:* (B, W), int64.
 
-    0 for a root, i for the i-th word of the sequence, counted from 1; -100 where no word is and in
-    sentences of which something was cut. ``parses`` are of the segments of each sequence.
+    -100 where no word is and in sentences of which something was cut.
     """
     heads = word_values(layout, [[parse.head for parse in own] for own in parses])
     found = np.where(heads > 0, heads + layout.first, heads)
@@ -141,10 +122,7 @@ def tree_heads(layout: WordLayout, parses: Sequence[Sequence[Parse]]) -> NDArray
 
 
 def word_values(layout: WordLayout, values: Sequence[Sequence[Sequence[int]]]) -> NDArray[np.int64]:
-    """A number of each word; -100 where no word is. *Shape:* (B, W), int64.
-
-    ``values`` has, for each sequence, of each segment, the numbers of its text's words.
-    """
+    """A number of each word, from ``values`` by sequence and segment; -100 elsewhere. (B, W)."""
     found = np.full(layout.words.shape, IGNORE, np.int64)
     at = np.nonzero(layout.words >= 0)
     first = _first_words([[len(text) for text in own] for own in values])
@@ -154,11 +132,9 @@ def word_values(layout: WordLayout, values: Sequence[Sequence[Sequence[int]]]) -
 
 
 _Pieces: TypeAlias = tuple[NDArray[np.intp], ...]
-"""Sequence and position of each piece that belongs to a word. *Shape:* (P,)."""
 
 
 def _words_of_parses(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
-    """All words of the texts."""
     parses: list[tuple[Parse, ...]] = arrays["parses"]
     flat = [parse for own in parses for parse in own]
     first = _first_words([[parse.word_count for parse in own] for own in parses])
@@ -181,7 +157,6 @@ def _words_of_parses(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
 
 
 def _words_of(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
-    """The words that have a piece here, where nothing is known of others."""
     columns = (piece[0], *(arrays[name][piece] for name in ("segment_ids", "word_ids")))
     (rows, segments, numbers), at, of_pieces = np.unique(
         np.array(columns, np.int64), axis=1, return_index=True, return_inverse=True
@@ -194,7 +169,7 @@ def _words_of(arrays: Mapping[str, Any], piece: _Pieces) -> _Words:
 
 
 def _first_words(sizes: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """The first word of each of S texts where all lie end to end; -1 for none. *Shape:* (B, S)."""
+    """First word of each of S texts where all lie end to end; -1 for none. *Shape:* (B, S)."""
     S = max(map(len, sizes), default=0)
     counts = np.full((len(sizes), S), _NONE, np.int64)
     for row, own in enumerate(sizes):
@@ -209,12 +184,7 @@ def _flat(rows: Iterable[Iterable[int]]) -> NDArray[np.int64]:
 
 
 def _sources(has_piece_K: NDArray[np.bool_], first_K: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each word the nearest with a piece: before it, else behind it.
-
-    Args:
-        has_piece_K: Of words that lie end to end.
-        first_K: With which word the sentence of each begins.
-    """
+    """Nearest word with a piece in the sentence of each: before it, else behind it."""
     at = np.arange(len(has_piece_K))
     before = np.maximum.accumulate(np.where(has_piece_K, at, _NONE))
     behind = np.minimum.accumulate(np.where(has_piece_K, at, len(at))[::-1])[::-1]

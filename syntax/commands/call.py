@@ -1,4 +1,4 @@
-"""A command that calls one of another package, so that neither package imports the other."""
+"""A command that calls one of another package without an import."""
 
 from __future__ import annotations
 
@@ -10,18 +10,7 @@ from syntax.extras import missing_extra
 
 
 def call_command(ctx: typer.Context, name: str, *arguments: str, problem: str, extra: str) -> None:
-    """Run a command of the same command line.
-
-    Args:
-        ctx: Of the calling command.
-        name: The command.
-        *arguments: As on the command line.
-        problem: What cannot be done without it.
-        extra: The extra that brings it.
-
-    Raises:
-        MissingExtraError: It is not there.
-    """
+    """Run a command of the same command line; ``problem`` and ``extra`` tell why it is missing."""
     commands: Any = getattr(ctx.find_root().command, "commands", {})
     if name not in commands:
         raise missing_extra(problem, extra)

@@ -20,24 +20,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-"""Option of every command that prints a table."""
 
 Form = Literal["table", "markdown", "csv", "json"]
 """``table`` is a table on a terminal, and TSV in a pipe."""
 
 AsForm = Annotated[Form, typer.Option("--format", help="Print a table, Markdown, CSV or JSON.")]
-"""Option of commands whose table goes into a paper or a spreadsheet."""
 
 _ESCAPES: Final = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _LONG: Final = 10_000
-"""From this number on, a table for people groups digits by three."""
 
 _NARROWEST: Final = 20
-"""A cell of at most this many characters is not wrapped."""
 
 
 class Size(int):
-    """A number of bytes; people read it as kB, MB or GB (powers of 1,000)."""
+    """A number of bytes, shown in kB, MB or GB (powers of 1,000)."""
 
 
 def print_table(
@@ -52,13 +48,7 @@ def print_table(
     On a terminal it is a table, whose long cells continue in the next line. Into a pipe or a file
     it is TSV: a line of names, then a line for each row, with backslashes, tabs and line breaks
     escaped (``\\``, ``\t``, ``\n``, ``\r``), numbers in full, and empty cells for unknown values.
-
-    Args:
-        columns: Their names.
-        rows: Texts, numbers, and what `cell` turns into text.
-        as_json: Print a list of objects, as ``form="json"`` does; a repeated name gets a number.
-        title: Of the table on a terminal.
-        form: Print Markdown, CSV (RFC 4180, lines end in LF) or JSON instead.
+    JSON is a list of objects, in which a repeated name gets a number; CSV is RFC 4180 with LF.
     """
     if as_json or form == "json":
         names = _different(columns)
@@ -101,7 +91,6 @@ def print_rows(
     title: str | None = None,
     form: Form = "table",
 ) -> None:
-    """Print rows of equal keys as `print_table` does."""
     columns = list(rows[0]) if rows else []
     print_table(columns, [list(row.values()) for row in rows], as_json, title, form)
 
@@ -109,7 +98,6 @@ def print_rows(
 def print_record(
     record: Mapping[str, object], as_json: bool = False, title: str | None = None
 ) -> None:
-    """Print a record as one line for each field; in JSON it is an object."""
     if as_json:
         print_json(record)
     elif console := _terminal():
@@ -124,10 +112,7 @@ def print_json(content: object) -> None:
 
 
 def cell(value: object) -> str:
-    """A value as text.
-
-    ``None``, NaN and infinity are empty; tuples are joined by commas; lists and dicts are JSON.
-    """
+    """A value as text: empty for ``None``, NaN and infinity; lists and dicts are JSON."""
     if value is None or (isinstance(value, float) and not isfinite(value)):
         return ""
     if isinstance(value, bool):
@@ -141,7 +126,6 @@ def cell(value: object) -> str:
 
 
 def _plain(value: object) -> str:
-    """A value that JSON has no type for, as text."""
     return b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
@@ -155,7 +139,6 @@ def _escaped(value: object) -> str:
 
 
 def _readable(value: object) -> str:
-    """A cell for people."""
     if isinstance(value, Size):
         for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
             if value >= unit:
@@ -169,7 +152,6 @@ def _readable(value: object) -> str:
 
 
 def _terminal() -> Console | None:
-    """The terminal of stdout; ``None`` for a pipe or a file."""
     from rich.console import Console
 
     console = Console(markup=False, emoji=False)
@@ -215,7 +197,7 @@ def _is_number(value: object) -> bool:
 
 
 def _different(columns: Sequence[str]) -> list[str]:
-    """The names; a repeated one gets a number: ``n``, ``n_1``."""
+    """Names, of which a repeated one gets a number: ``n``, ``n_1``."""
     names: list[str] = []
     for column in columns:
         numbered = (f"{column}_{number}" for number in count(1))

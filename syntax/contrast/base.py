@@ -1,4 +1,4 @@
-"""Samplers, which draw contrastive samples for the examples of a batch."""
+"""Interface of samplers, which draw contrastive samples for the examples of a batch."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from syntax.matrices.offsets import offsets_of
 from syntax.mixing import stream_seed
 
 Way = Literal["synclm", "lr_sib"]
-"""Whose rules of sampling: those of SynCLM's own release, or of its re-implementation `lr-sib`."""
+"""Rules of sampling: those of SynCLM's own release, or of its re-implementation `lr-sib`."""
 
 PADDING: Final = -1
-"""Value of unused cells of samples."""
 
 Samples = dict[str, NDArray[Any]]
-"""Arrays of samples by name."""
 
 RowsT = TypeVar("RowsT", bound="Rows")
 
@@ -33,30 +31,23 @@ class Rows(Protocol):
 
 
 Draw = Callable[[State, IntArray, IntArray, int, int, RowsT], int]
-"""Fills rows with samples of one segment.
+"""Fills rows with samples of one segment; returns the next free row.
 
-Takes the generator, the columns and parents of the segment's pieces, the next free row, the end of
-the example's rows, and the rows; returns the row after the last one filled.
+Takes the generator, columns and parents of the pieces, the next free row, its bound, and the rows.
 """
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """Draws samples for the examples of a batch; a frozen specification."""
+    """A frozen specification that draws samples for the examples of a batch."""
 
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """Arrays to add to the batch.
+        """Arrays to add to a batch; ``keys`` are the ``example_id`` (B,).
 
         The samples of an example are a pure function of ``seed``, ``epoch``, its key and its own
         rows of the batch. The other examples and its position make no difference.
-
-        Args:
-            batch: The arrays that `syntax.batches.assemble_batch` returns.
-            keys: Key of each example, its ``example_id``. *Shape:* (B,).
-            seed: Seed of the samples.
-            epoch: Number of the epoch.
         """
         ...
 
@@ -64,23 +55,7 @@ class Sampler(Protocol):
 def draw_samples(
     name: str, texts: Texts, seeds: Sequence[int], max_samples: int, rows: RowsT, draw: Draw[RowsT]
 ) -> Samples:
-    """Draw samples, example by example.
-
-    Args:
-        name: Prefix of the arrays' names.
-        texts: The segments of B examples.
-        seeds: Seed of each example. *Shape:* (B,).
-        max_samples: Samples of an example, at most.
-        rows: Arrays to fill, with B * max_samples rows each.
-        draw: Fills rows from one segment.
-
-    Returns:
-        The filled part of each array, and ``NAME_offsets``: first sample of each example, and the
-        end of the last. *Shape:* (B + 1,), int64.
-
-    Raises:
-        InputError: The number of keys is not the number of examples.
-    """
+    """Draw ``max_samples`` of each example; ``NAME_offsets`` (B + 1,) begin them in all arrays."""
     bounds = texts.example_offsets.tolist()
     if len(seeds) != len(bounds) - 1:
         raise InputError(
@@ -99,5 +74,4 @@ def draw_samples(
 
 
 def example_seeds(keys: Sequence[str], seed: int, epoch: int, purpose: str) -> list[int]:
-    """A seed for each example."""
     return [stream_seed(seed, epoch, purpose, key) for key in keys]

@@ -15,7 +15,6 @@ State = NDArray[np.uint64]
 IntArray = NDArray[np.int32]
 
 Index = int | np.integer[Any]
-"""Position of a piece."""
 
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -25,7 +24,6 @@ _SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
 
 @njit(cache=True, nogil=True)
 def next_number(state: State) -> np.uint64:
-    """The next number, uniform over uint64."""
     state[0] += _STEP
     mixed = state[0]
     mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _FIRST
@@ -35,23 +33,17 @@ def next_number(state: State) -> np.uint64:
 
 @njit(cache=True, nogil=True)
 def below(state: State, bound: int) -> int:
-    """A whole number from 0 to ``bound - 1``."""
     return int(next_number(state) % np.uint64(bound))
 
 
 @njit(cache=True, nogil=True)
 def happens(state: State, probability: float) -> bool:
-    """True with this probability."""
     return bool(np.float64(next_number(state) >> _SHIFTS[3]) * 2.0**-53 < probability)
 
 
 @njit(cache=True, nogil=True)
 def choose(state: State, items: IntArray, size: int, count: int) -> int:
-    """Move a random choice of the first ``size`` items to the front, in random order.
-
-    Returns:
-        Number of chosen items: ``count``, or ``size`` if that is smaller.
-    """
+    """Move ``count`` random ones of ``size`` items, or all, to the front; their number."""
     chosen = min(size, count)
     for at in range(chosen):
         other = at + below(state, size - at)
@@ -61,7 +53,6 @@ def choose(state: State, items: IntArray, size: int, count: int) -> int:
 
 @njit(cache=True, nogil=True)
 def shuffled(state: State, count: int) -> IntArray:
-    """The numbers from 0 to ``count - 1`` in random order. *Shape:* (count,), int32."""
     items = np.arange(count).astype(np.int32)
     choose(state, items, count, count)
     return items

@@ -32,9 +32,9 @@ class PhraseSampler:
 
     ``synclm``: each piece with dependents becomes an anchor with ``probability``. The positive is a
     random piece of its span within ``positive_window``. The negatives are random pieces outside of
-    the span, at most ``negative_window`` before its first or after its last piece; of those drawn,
-    the anchor's parent is left out. A second sample exchanges anchor and positive, and keeps those
-    of the negatives that lie on the side of the new anchor that is away from the old one.
+    the span, at most ``negative_window`` from it, without the anchor's parent. A second sample
+    exchanges anchor and positive, and keeps the negatives on the side of the new anchor that is
+    away from the old one.
 
     ``lr_sib``: in random order, each subtree of at least ``min_size`` pieces and at most
     ``max_height`` edges gives a sample. The anchor and the positive are two random pieces of it,
@@ -70,15 +70,12 @@ class PhraseSampler:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """Samples of a batch; see `syntax.contrast.Sampler`.
+        """S samples, those of one example together. Pieces are columns of the batch, int32.
 
-        Returns:
-            S samples, those of one example together. Pieces are columns of the batch, int32:
-
-            * ``phrase_offsets``: int64 (B + 1,), first sample of each example, and the end
-            * ``phrase_head``: (S,), the piece whose subtree the phrase is
-            * ``phrase_anchor``, ``phrase_positive``: (S,)
-            * ``phrase_negatives``: (S, K), -1 after the last one
+        * ``phrase_offsets``: int64 (B + 1,), first sample of each example, and the end
+        * ``phrase_head``: (S,), the piece whose subtree the phrase is
+        * ``phrase_anchor``, ``phrase_positive``: (S,)
+        * ``phrase_negatives``: (S, K), -1 after the last one
         """
         count = len(keys) * self.max_samples
         rows = _Rows(
@@ -148,7 +145,6 @@ def _draw_synclm(
 
 @njit(cache=True, nogil=True)
 def _outside(shape: Shape, head: Index, window: int, pool: IntArray) -> int:
-    """Collect the pieces near the head's span and outside of it."""
     first, last = shape.first[head], shape.last[head]
     size = 0
     for other in range(max(first - window, 0), min(last + window + 1, len(pool))):
@@ -160,7 +156,6 @@ def _outside(shape: Shape, head: Index, window: int, pool: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _kept(pool: IntArray, size: int, above: Index, anchor: Index, side: Index) -> int:
-    """Move to the front what is not the head's parent and lies on one side of the anchor."""
     kept = 0
     for at in range(size):
         if pool[at] != above and (pool[at] - anchor) * side >= 0:
@@ -211,7 +206,6 @@ def _write(
     negatives: IntArray,
     size: int,
 ) -> int:
-    """Write a sample of head, anchor and positive, if it has negatives; the next free row."""
     if size == 0:
         return row
     rows.head[row] = column[pair[0]]

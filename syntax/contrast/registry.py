@@ -13,13 +13,12 @@ from syntax.options import parse_call, value_of
 from syntax.registry import Registry, unknown_name
 
 SAMPLERS: Final[Registry[type[Any]]] = Registry("sampler")
-"""Every sampler by its versioned name; the fields of its class are its settings."""
 SAMPLERS.add("phrase.v1", PhraseSampler)
 SAMPLERS.add("tree.v1", TreeSampler)
 
 
 def read_sampler(text: str) -> Sampler:
-    """The sampler that a name with settings describes.
+    """Make a sampler from its name with settings.
 
     >>> read_sampler("phrase(way=lr_sib, negatives=5)").negatives
     5
@@ -41,7 +40,6 @@ def read_sampler(text: str) -> Sampler:
 
 
 def _value(name: str, kind: Any, text: str) -> Any:
-    """The value as its type has it; the sampler checks bounds and names."""
     if get_origin(kind) is Literal:
         return text
     try:

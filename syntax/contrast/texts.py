@@ -1,4 +1,4 @@
-"""The trees that samples are drawn from: one for each segment of each example of a batch."""
+"""Trees that samples are drawn from: one for each segment of each example of a batch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,8 @@ from syntax.matrices.offsets import Offsets, offsets_of
 class Texts(NamedTuple):
     """T segments of B examples; their N pieces that belong to words lie end to end.
 
-    Special tokens, padding and pieces without a word are left out, so that adjacent pieces are
-    adjacent in the text.
-
-    Attributes:
-        column: Column of each piece in its row of the batch. *Shape:* (N,), int32.
-        parent: Position of its parent within the segment; -1 at roots. *Shape:* (N,), int32.
-        offsets: First piece of each segment, and the end. *Shape:* (T + 1,), int64.
-        example_offsets: First segment of each example, and the end. *Shape:* (B + 1,), int64.
+    Other pieces are left out, so that adjacent pieces are adjacent in the text. ``column`` (N,) is
+    in the row of the batch, ``parent`` (N,) within the segment, -1 at roots.
     """
 
     column: IntArray
@@ -37,12 +31,6 @@ _NEEDED: Final = ("parents", "word_ids", "segment_ids")
 
 
 def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
-    """The segments of a batch.
-
-    Args:
-        batch: At least ``parents``, ``word_ids`` and ``segment_ids`` of
-            `syntax.batches.assemble_batch`. *Shape:* (B, L) each.
-    """
     missing = [name for name in _NEEDED if name not in batch]
     if missing:
         raise InputError(f"the batch has no {missing[0]}; samples need {', '.join(_NEEDED)}")
@@ -69,13 +57,7 @@ def texts_of(batch: Mapping[str, NDArray[Any]]) -> Texts:
 
 
 class Shape(NamedTuple):
-    """The subtree of each of n pieces. *Shape:* (n,) each, int32.
-
-    Attributes:
-        size: Pieces, the node itself included.
-        height: Edges down to the deepest piece.
-        first, last: Its first and last piece in the text.
-    """
+    """Subtree of each of n pieces; the height in edges. *Shape:* (n,) each, int32."""
 
     size: IntArray
     height: IntArray
@@ -85,7 +67,6 @@ class Shape(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def measure(parent: IntArray) -> Shape:
-    """The subtrees of one tree or forest of n pieces. *Shape:* (n,)."""
     count = len(parent)
     place = np.arange(count).astype(np.int32)
     shape = Shape(np.zeros(count, np.int32), np.zeros(count, np.int32), place, place.copy())
@@ -102,19 +83,13 @@ def measure(parent: IntArray) -> Shape:
 
 @njit(cache=True, nogil=True)
 def is_below(parent: IntArray, node: Index, top: Index) -> bool:
-    """Whether a node is ``top`` or a descendant of it."""
     while node >= 0 and node != top:
         node = parent[node]
     return node == top
 
 
 class Tour(NamedTuple):
-    """The nodes of a forest in an order that keeps subtrees together. *Shape:* (n,) each, int32.
-
-    Attributes:
-        nodes: Parents before children.
-        enter, leave: Start and end of each node's subtree in ``nodes``.
-    """
+    """Nodes of a forest, parents first, and the bounds of each subtree among them. (n,) each."""
 
     nodes: IntArray
     enter: IntArray
@@ -123,7 +98,6 @@ class Tour(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def tour_of(parent: IntArray, shape: Shape) -> Tour:
-    """The nodes of a forest, larger subtrees first and equal ones in the order of the text."""
     count = len(parent)
     enter, free = np.empty(count, np.int32), np.empty(count, np.int32)
     start = 0
@@ -144,7 +118,6 @@ def tour_of(parent: IntArray, shape: Shape) -> Tour:
 
 @njit(cache=True, nogil=True)
 def _largest_first(sizes: IntArray) -> IntArray:
-    """The nodes by the sizes of their subtrees, from 1 to n. *Shape:* (n,)."""
     count = len(sizes)
     place = np.zeros(count + 1, np.int32)
     for size in sizes:
@@ -161,5 +134,4 @@ def _largest_first(sizes: IntArray) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def holds(tour: Tour, top: Index, node: Index) -> bool:
-    """Whether a node lies in the subtree of another."""
     return bool(tour.enter[top] <= tour.enter[node] < tour.leave[top])

@@ -1,8 +1,7 @@
 """Tree samples: a subtree, and copies of it with shifted ends or exchanged parts.
 
-Source: Zhang et al. 2022 (Findings of ACL, "Syntax-guided contrastive learning"). Their release
-and their answer to the authors of `lr-sib` say that negatives are shifts of the subtree's span;
-`lr-sib` exchanges parts of the subtree for neighbouring subtrees.
+Source: Zhang et al. 2022 (Findings of ACL, "Syntax-guided contrastive learning"). Negatives shift
+the subtree's span in their release, and exchange parts for neighbouring subtrees in `lr-sib`.
 """
 
 from __future__ import annotations
@@ -28,13 +27,10 @@ from syntax.errors import SpecError
 from syntax.options import Bounds, Count, check_fields, check_range
 
 _FEWEST_NEGATIVES: Final = 2
-"""Negatives that a sample of `lr_sib` needs."""
 
 _MAX_PARTS: Final = 3
-"""Parts of a subtree that `lr_sib` exchanges, at most."""
 
 _TRIES: Final = 8
-"""Exchanges that are tried for each wanted negative."""
 
 _SLACK: Final = 1
 """Pieces by which a negative of `lr_sib` may be larger or smaller than the subtree."""
@@ -47,8 +43,7 @@ class TreeSampler:
     ``synclm``: each piece with a parent and dependents, whose span has ``min_size`` to ``max_size``
     pieces, gives a sample. The positive is the span. The negatives are random windows that contain
     the piece and are as long as the span, one piece longer, or one piece shorter (if the span has
-    more than three). None begins where the span does: its end is moved first, and then both ends
-    are slid by at least one piece.
+    more than three). None begins where the span does.
 
     ``lr_sib``: each subtree of ``min_size`` to ``max_size`` pieces gives a sample. The positive is
     the subtree. A negative replaces one to three of its parts (subtrees without its root) by as
@@ -82,17 +77,15 @@ class TreeSampler:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """Samples of a batch; see `syntax.contrast.Sampler`.
+        """S samples, those of one example together. Pieces are columns of the batch, int32.
 
-        Returns:
-            S samples, those of one example together. Pieces are columns of the batch, int32. A tree
-            is its columns in ascending order, the root's included, with -1 after the last one; the
-            width W is ``max_size + 1``.
+        A tree is its columns in ascending order, the root's included, with -1 after the last one;
+        the width W is ``max_size + 1``.
 
-            * ``tree_offsets``: int64 (B + 1,), first sample of each example, and the end
-            * ``tree_root``: (S,)
-            * ``tree_positive``: (S, W)
-            * ``tree_negatives``: (S, K, W), all -1 after the last one
+        * ``tree_offsets``: int64 (B + 1,), first sample of each example, and the end
+        * ``tree_root``: (S,)
+        * ``tree_positive``: (S, W)
+        * ``tree_negatives``: (S, K, W), all -1 after the last one
         """
         count, width = len(keys) * self.max_samples, self.max_size + 1
         rows = _Rows(
@@ -111,13 +104,7 @@ class TreeSampler:
 
 
 class _Rows(NamedTuple):
-    """Arrays of S samples, filled from the first row.
-
-    Attributes:
-        root: *Shape:* (S,).
-        positive: *Shape:* (S, W).
-        negatives: *Shape:* (S, K, W).
-    """
+    """Arrays of S samples, filled from the first row. (S,), (S, W) and (S, K, W)."""
 
     root: IntArray
     positive: IntArray
@@ -162,7 +149,6 @@ def _draw_synclm(
 def _windows(
     head: Index, first: Index, length: int, count: int, starts: IntArray, lengths: IntArray
 ) -> int:
-    """Collect the windows that contain the head and begin elsewhere than the span."""
     size = 0
     for wide in range(length - 1 if length > 3 else length, length + 2):
         for start in range(max(head - wide + 1, 0), min(head, count - wide) + 1):
@@ -213,7 +199,6 @@ def _draw_lr_sib(
 
 @njit(cache=True, nogil=True)
 def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives: IntArray) -> int:
-    """Write different exchanges of one subtree; their number."""
     parts = tour.nodes[tour.enter[top] + 1 : tour.leave[top]].copy()
     neighbours = _neighbours(tour, top)
     most = min(_MAX_PARTS, len(parts), len(neighbours))
@@ -238,7 +223,6 @@ def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives:
 
 @njit(cache=True, nogil=True)
 def _is_new(trees: IntArray, last: int) -> bool:
-    """Whether a tree differs from all before it."""
     for earlier in range(last):
         at = 0
         while at < trees.shape[1] and trees[earlier, at] == trees[last, at]:
@@ -263,7 +247,7 @@ def _neighbours(tour: Tour, top: Index) -> IntArray:
 
 @njit(cache=True, nogil=True)
 def _are_exchangeable(tour: Tour, parts: IntArray, neighbours: IntArray, swaps: int) -> bool:
-    """Whether the first parts and neighbours are not nested and similar in size."""
+    """True if the first parts and neighbours are not nested and similar in size."""
     slack = 0
     for at in range(swaps):
         slack += tour.leave[neighbours[at]] - tour.enter[neighbours[at]]
@@ -281,7 +265,6 @@ def _are_exchangeable(tour: Tour, parts: IntArray, neighbours: IntArray, swaps: 
 def _exchanged(
     tour: Tour, top: Index, parts: IntArray, neighbours: IntArray, swaps: int, members: IntArray
 ) -> int:
-    """Write the nodes of the subtree with neighbours in the place of its parts, ascending."""
     size = 0
     for node in tour.nodes[tour.enter[top] : tour.leave[top]]:
         removed = False
@@ -297,10 +280,7 @@ def _exchanged(
 
 @njit(cache=True, nogil=True)
 def _insert(nodes: IntArray, size: int, node: Index) -> int:
-    """Insert a node among the first so many, which ascend; their number after it.
-
-    There are few. numba's own sort is slower for them, and takes many seconds to compile.
-    """
+    """Insert a node among the first ``size``, ascending; faster for few than numba's own sort."""
     at = size
     while at > 0 and nodes[at - 1] > node:
         at -= 1

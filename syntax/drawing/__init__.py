@@ -2,5 +2,4 @@
 
 The same input always gives the same bytes. A picture has a title and a description for screen
 readers, follows the reader's light or dark scheme, and holds no script and no outer reference.
-It needs no font files: widths of texts are estimates.
 """

@@ -36,21 +36,12 @@ class Piece:
 
 
 class _Group(NamedTuple):
-    """A word, its id in CoNLL-U, and the pieces below it."""
-
     form: str
     id: str
     pieces: list[Piece]
 
 
 def draw_alignment(forms: Sequence[str], pieces: Sequence[Piece], title: str) -> Picture:
-    """The words of a sentence, each with its pieces below it.
-
-    Args:
-        forms: The words.
-        pieces: The pieces, in the order of the text.
-        title: Of the picture.
-    """
     groups = _groups(forms, pieces)
     widths = [max(width_of(form), sum(map(_width, below)) - _GAP) for form, _, below in groups]
     starts = list(accumulate((width + 3 * _GAP for width in widths), initial=2 * _GAP))
@@ -112,5 +103,4 @@ def _draw_piece(piece: Piece, left: float, wide: float) -> str:
 
 
 def _width(piece: Piece) -> float:
-    """Width of a piece with the gap behind it."""
     return max(width_of(piece.form, 13), width_of(str(piece.id), SMALL)) + 10 + _GAP

@@ -32,7 +32,6 @@ def tree_text(sentence: Sentence) -> str:
 
 
 def _branches(graph: Graph) -> list[str]:
-    """A line for each node, in the order of a walk from the roots."""
     heads = graph.hung_by
     below: dict[int, list[int]] = {}
     for at in range(len(graph.nodes)):
@@ -49,7 +48,6 @@ def _branches(graph: Graph) -> list[str]:
 
 
 def _line(graph: Graph, at: int) -> str:
-    """Form, relation and part of speech of a node."""
     node, edge = graph.nodes[at], graph.hung_by.get(at)
     form = f"[{node.form}]" if node.is_empty else node.form
     return "  ".join(filter(None, (form, edge.label if edge else "", node.tag)))

@@ -10,24 +10,16 @@ from syntax.drawing.graph import Edge, Graph
 from syntax.drawing.svg import FONT, SMALL, about, element, escaped, line, text, width_of
 
 GAP = 14.0
-"""Between two nodes, and at the margins, in pixels."""
 
 SPAN_FONT = 13.0
-"""Size of the forms of multiword tokens, in pixels."""
 
 LABEL_ROOM = 22.0
-"""What an arc needs beside its label: its corners, in pixels."""
+"""Room of an arc beside its label: its corners, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Horizontal places of nodes, in pixels.
-
-    Attributes:
-        centres: The centre of each node.
-        halves: Half the width of each node.
-        width: Of the whole picture.
-    """
+    """Centres and half the widths of nodes, and the width of the picture, in pixels."""
 
     centres: tuple[float, ...]
     halves: tuple[float, ...]
@@ -35,15 +27,7 @@ class Columns:
 
 
 def place_columns(graph: Graph, below: Sequence[str], edges: Sequence[Edge] = ()) -> Columns:
-    """Place each node as near to its neighbour as all texts allow.
-
-    A sentence that is written from right to left begins at the right.
-
-    Args:
-        graph: The nodes and multiword tokens.
-        below: The small text below each form.
-        edges: Those whose labels have to fit between their nodes.
-    """
+    """Place each node as near to its neighbour as texts and labels of ``edges`` allow."""
     pairs = zip(graph.nodes, below, strict=True)
     widths = [max(width_of(node.form), width_of(small, SMALL), SMALL) for node, small in pairs]
     for span in graph.spans:
@@ -64,13 +48,6 @@ def place_columns(graph: Graph, below: Sequence[str], edges: Sequence[Edge] = ()
 def _placed(
     halves: list[float], least: dict[int, list[tuple[int, float]]], right_to_left: bool
 ) -> Columns:
-    """Columns from left to right, mirrored if the text runs the other way.
-
-    Args:
-        halves: Half the width of each node.
-        least: For a node, the earlier ones that have to be so far away.
-        right_to_left: Whether the first node comes at the right.
-    """
     centres: list[float] = []
     for at, half in enumerate(halves):
         beside = centres[-1] + halves[at - 1] + half + GAP if centres else half + GAP
@@ -84,10 +61,7 @@ def _placed(
 def draw_node(
     graph: Graph, at: int, x: float, y: float, below: str, colour: str, **attributes: Any
 ) -> str:
-    """The form of a node, and a small text below it; ``y`` is the baseline of the form.
-
-    The colour and the attributes are those of the small text.
-    """
+    """The form of a node with baseline ``y``, and a small text in ``colour`` below it."""
     node = graph.nodes[at]
     style: dict[str, Any] = {"font_style": "italic"} if node.is_empty else {}
     return element(

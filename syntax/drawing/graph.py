@@ -1,4 +1,4 @@
-"""A sentence as pictures need it: nodes in the order of the text, and labelled edges."""
+"""A sentence as a graph for pictures: nodes in the order of the text, and labelled edges."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A word, or an empty node of the enhanced graph.
-
-    Attributes:
-        form: What is written.
-        tag: Its part of speech; may be empty.
-        title: All that is known of it, shown on hover.
-        is_empty: Whether no word of the text realises it.
-        id: As CoNLL-U writes it: ``8`` or ``8.1``.
-    """
+    """A word or an empty node; ``id`` is as in CoNLL-U (``8``, ``8.1``), ``title`` a hover text."""
 
     form: str
     tag: str = ""
@@ -35,11 +27,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation between two nodes by their places; ``head`` is -1 at a root.
-
-    Attributes:
-        is_enhanced: Whether it is only in the enhanced graph.
-    """
+    """A relation, basic or enhanced, between nodes by their places; ``head`` is -1 at a root."""
 
     head: int
     dependent: int
@@ -58,14 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Graph:
-    """What a picture of a sentence shows.
-
-    Attributes:
-        nodes: Words and empty nodes, in the order of the text.
-        edges: The basic relations, and those that join an empty node.
-        spans: The multiword tokens.
-        right_to_left: Whether the sentence is written from right to left.
-    """
+    """Words and empty nodes, multiword tokens, and basic relations or those with an empty node."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -74,10 +55,7 @@ class Graph:
 
     @cached_property
     def hung_by(self) -> dict[int, Edge]:
-        """The edge by which each node hangs: its basic one, or for an empty node its first.
-
-        In a cycle, the first node hangs by none.
-        """
+        """Basic edge of each node, or an empty node's first; the first node of a cycle has none."""
         edges = {edge.dependent: edge for edge in reversed(self.edges)}
         for start in range(len(self.nodes)):
             at, seen = start, {start}
@@ -88,12 +66,10 @@ class Graph:
         return edges
 
     def ends(self, edge: Edge) -> tuple[str, ...]:
-        """Ids of the nodes of an edge."""
         ends = (edge.dependent,) if edge.head < 0 else (edge.dependent, edge.head)
         return tuple(self.nodes[at].id for at in ends)
 
     def described(self) -> str:
-        """The relations in words."""
         return "; ".join(
             f"{self.nodes[edge.dependent].form}: {edge.label}"
             + (f" of {self.nodes[edge.head].form}" if edge.head >= 0 else "")
@@ -110,11 +86,7 @@ def graph_of_tree(tree: DependencyTree) -> Graph:
 
 
 def graph_of_sentence(sentence: Sentence) -> Graph:
-    """The words, empty nodes and multiword tokens of a sentence.
-
-    Words without a head, or whose head is no word, have no edge; a picture of a broken tree shows
-    what there is.
-    """
+    """Words, empty nodes and multiword tokens; a word whose head is missing has no edge."""
     ids = sorted(
         [*((word.id, 0) for word in sentence.words), *(n.id for n in sentence.empty_nodes)]
     )
@@ -156,7 +128,6 @@ def _basic(words: Sequence[Word], place: dict[tuple[int, int], int]) -> Iterator
 
 
 def _enhanced(sentence: Sentence, place: dict[tuple[int, int], int]) -> Iterator[Edge]:
-    """The edges of the enhanced graph from or to an empty node."""
     empty = {node.id for node in sentence.empty_nodes}
     columns = [((word.id, 0), word.deps) for word in sentence.words]
     columns += [(node.id, node.columns[7]) for node in sentence.empty_nodes]
@@ -171,7 +142,7 @@ def _enhanced(sentence: Sentence, place: dict[tuple[int, int], int]) -> Iterator
 
 
 def _node_id(name: str) -> tuple[int, int]:
-    """The id of a node as written: ``8`` or ``8.1``; (-1, 0) for anything else."""
+    """Id as written: ``8`` or ``8.1``; (-1, 0) for anything else."""
     major, _, minor = name.partition(".")
     is_id = major.isdecimal() and (minor or "0").isdecimal()
     return (int(major), int(minor or 0)) if is_id else (-1, 0)

@@ -16,27 +16,19 @@ LARGEST: Final = 64
 
 _CELL: Final = 22.0
 _SIGNS: Final = {"yes": "✓", "no": "", "none": ""}
-"""What a cell shows instead of a word."""
 
 _STRONGEST: Final = 0.9
-"""Opacity of the largest value."""
 
 
 def draw_matrix(
     name: str, matrix: NDArray[Any], labels: Sequence[str], words: Sequence[str] = ()
 ) -> Picture:
-    """A matrix or vector with a cell for each value; hovering over a cell names its words.
+    """A matrix (L, L) or vector (L,) with a cell for each value, named on hover by its words.
 
     The larger a value, the stronger its cell. Where there is no path, which distances mark with
     the largest number of their dtype, the cell is empty. Of a matrix of more than `LARGEST` rows,
-    the first rows and columns are drawn.
-
-    Args:
-        name: ``distance``, ``depth``, ``ancestor`` or another name.
-        matrix: *Shape:* (L, L) or (L,), bool, integers or floats.
-        labels: The words or wordpieces, L of them.
-        words: For a page that marks words, the id of each label's word in CoNLL-U; empty for a
-            piece without a word.
+    the first rows and columns are drawn. ``words`` are ids in CoNLL-U of the labels' words, for a
+    page that marks them; empty for a piece without a word.
     """
     values, size = np.asarray(matrix), len(labels)
     if values.shape not in ((size,), (size, size)):
@@ -83,7 +75,6 @@ def _cells(
     ids: tuple[Sequence[str], Sequence[str]],
     corner: tuple[float, float],
 ) -> Iterator[str]:
-    """The cells; names and ids are those of the rows, then those of the columns."""
     known = has_path(name, cells)
     opacities = _opacities(cells, known)
     for row, column in np.ndindex(cells.shape):
@@ -103,7 +94,7 @@ def _cells(
 
 
 def has_path(name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values are numbers; of distances, the largest number of the dtype means no path."""
+    """False for the largest number of the dtype of distances, and for NaN and infinity."""
     known: NDArray[np.bool_] = np.isfinite(cells)
     if name.partition(".")[0] == "distance" and cells.dtype.kind == "u":
         known = cells < np.iinfo(cells.dtype).max
@@ -111,7 +102,6 @@ def has_path(name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _opacities(cells: NDArray[Any], has_path: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Share of the largest value, by absolute size; 0 without a path."""
     sizes = np.where(has_path, np.abs(cells.astype(np.float64)), 0.0)
     shares: NDArray[np.float64] = sizes * (_STRONGEST / max(sizes.max(initial=0.0), 1e-12))
     return shares
@@ -126,7 +116,6 @@ def _told(value: Any) -> str:
 def _described(
     name: str, cells: NDArray[Any], row_names: Sequence[str], labels: Sequence[str]
 ) -> str:
-    """The values in words, row by row."""
     known_cells = has_path(name, cells)
     rows = [
         ", ".join(

@@ -8,7 +8,6 @@ from typing import Final
 from syntax.drawing.svg import Picture, element, escaped
 
 SHORT: Final = 12
-"""Digits of a fingerprint that a summary shows."""
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = ":root{color-scheme:light dark}body{font-family:system-ui,sans-serif;margin:1.5rem}"
@@ -29,7 +28,6 @@ def page(title: str, pictures: Sequence[Picture]) -> str:
 
 
 def figures(pictures: Sequence[Picture]) -> str:
-    """Pictures one below the other, each under its title."""
     return "".join(
         element(
             "figure",
@@ -42,7 +40,6 @@ def figures(pictures: Sequence[Picture]) -> str:
 
 
 def summary(kind: str, facts: Mapping[str, object]) -> str:
-    """A table of facts, as notebooks show a dataset or a store."""
     rows = (
         element("tr", element("th", escaped(name), scope="row", style=_LEFT), _cell(value))
         for name, value in facts.items()
@@ -59,13 +56,12 @@ def listing(kind: str, columns: Sequence[str], rows: Sequence[Sequence[object]])
 
 
 def progress(line: str, done: int, total: int) -> str:
-    """A progress bar with a line of text behind it."""
     bar = element("progress", "", value=str(done), max=str(max(total, 1)))
     return element("div", bar, f" {escaped(line)}")
 
 
 def plain(kind: str, facts: Mapping[str, object]) -> str:
-    """The facts on a line, as ``repr`` shows them.
+    """Facts on a line, as ``repr`` shows them.
 
     >>> plain("FeatureStream", {"dataset": "xnli", "batches": 3})
     "<FeatureStream dataset='xnli' batches=3>"
@@ -74,7 +70,6 @@ def plain(kind: str, facts: Mapping[str, object]) -> str:
 
 
 def short(fingerprint: str) -> str:
-    """The beginning of a fingerprint, enough to tell two apart."""
     return fingerprint[:SHORT]
 
 

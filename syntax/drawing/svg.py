@@ -1,4 +1,4 @@
-"""What all pictures are made of: elements, colours, widths of texts, and the whole picture."""
+"""Parts of all pictures: elements, colours, widths of texts, and the whole picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ SMALL: Final = 11.0
 """Size of labels, in pixels."""
 
 _GAP: Final = 16.0
-"""Between pictures that are stacked, in pixels."""
 
 _FONTS: Final = "system-ui, 'Segoe UI', 'Noto Sans', 'DejaVu Sans', sans-serif"
 _LIGHT: Final = {
@@ -47,7 +46,7 @@ _INVALID: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def _style() -> str:
-    """Dark colours; the light ones are attributes, for programs that know no style sheets."""
+    """Dark colours; the light ones are attributes, for programs without style sheets."""
     rules = "".join(
         f".parsebank .{name}-fill{{fill:{colour}}}.parsebank .{name}-line{{stroke:{colour}}}"
         for name, colour in _DARK.items()
@@ -57,14 +56,7 @@ def _style() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing before it is written.
-
-    Attributes:
-        title: What it shows, in a few words.
-        description: The same content in sentences, for those who do not see it.
-        width, height: In pixels.
-        body: Its elements.
-    """
+    """A drawing before it is written; ``description`` is its content for screen readers."""
 
     title: str
     description: str
@@ -73,7 +65,6 @@ class Picture:
     body: str = field(repr=False)
 
     def svg(self) -> str:
-        """The picture as one ``<svg>`` element."""
         size = {"width": self.width, "height": self.height}
         return element(
             "svg",
@@ -113,13 +104,9 @@ def stacked(title: str, pictures: Sequence[Picture]) -> Picture:
 
 
 def element(name: str, *children: str, **attributes: str | float) -> str:
-    """An element of SVG or HTML.
+    """An element of SVG or HTML; children are escaped already, values of attributes are not.
 
-    Args:
-        name: Its name.
-        *children: Its content, escaped where it is text.
-        **attributes: Their values, which are escaped here; ``font_size`` is written
-            ``font-size``, ``class_`` is written ``class``.
+    ``font_size`` is written ``font-size``, and ``class_`` is written ``class``.
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
@@ -150,25 +137,20 @@ def text(
 
 
 def line(points: Iterable[tuple[float, float]], colour: str, **attributes: str | float) -> str:
-    """A line through points, without arrow."""
     path = "M" + " L".join(f"{number(x)} {number(y)}" for x, y in points)
     return element("path", d=path, fill="none", **stroke(colour), **attributes)
 
 
 def fill(colour: str) -> dict[str, str]:
-    """Attributes that fill with a colour of the scheme."""
     return {"fill": _LIGHT[colour], "class_": f"{colour}-fill"}
 
 
 def stroke(colour: str) -> dict[str, str]:
-    """Attributes that draw lines in a colour of the scheme."""
     return {"stroke": _LIGHT[colour], "class_": f"{colour}-line"}
 
 
 def about(*words: str) -> dict[str, Any]:
-    """The attribute ``data-word`` with the ids of the words that an element shows.
-
-    A page marks a word in all its pictures by it.
+    """The attribute ``data-word``: ids of the words that an element shows, which a page marks.
 
     >>> about("2", "8.1"), about("2", "2"), about("")
     ({'data_word': '2 8.1'}, {'data_word': '2'}, {})
@@ -178,12 +160,10 @@ def about(*words: str) -> dict[str, Any]:
 
 
 def escaped(content: str) -> str:
-    """A text of XML and HTML; characters that XML does not allow become U+FFFD."""
     return escape(_INVALID.sub("\ufffd", content))
 
 
 def number(value: float) -> str:
-    """A number with at most two decimals, the same on every machine."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -197,7 +177,7 @@ def width_of(content: str, size: float = FONT) -> float:
 
 
 def is_right_to_left(content: str) -> bool:
-    """Whether the first letter with a direction is Hebrew, Arabic or the like."""
+    """True if the first letter with a direction is Hebrew, Arabic or the like."""
     directions = map(unicodedata.bidirectional, content)
     return next((one != "L" for one in directions if one in ("L", "R", "AL")), False)
 

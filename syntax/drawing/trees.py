@@ -40,34 +40,27 @@ _TAG_COLOURS: Final = {
 """By UPOS; all other tags are muted. The tag itself is always written."""
 
 _LEVEL: Final = 24.0
-"""From an arc to the next higher one, in pixels."""
 
 _ROW: Final = 62.0
-"""From a head to its dependents in a hierarchy, in pixels."""
 
 _ASIDE: Final = 5.0
-"""How far from the centre of its head an arc begins, in pixels."""
 
 _CORNER: Final = 6.0
-"""Radius of the corners of arcs, in pixels."""
 
 
 def draw_tree(tree: DependencyTree, layout: Layout = "arcs") -> Picture:
-    """A tree without words; its nodes are numbers from 1."""
     graph = graph_of_tree(tree)
     return LAYOUTS[layout](graph, f"Dependency tree of {len(tree)} words")
 
 
 def draw_sentence(sentence: Sentence, layout: Layout = "arcs") -> Picture:
-    """A sentence with its tree, multiword tokens and empty nodes."""
     return LAYOUTS[layout](graph_of_sentence(sentence), sentence.text)
 
 
 def arc_levels(edges: Sequence[Edge]) -> list[int]:
     """The height of each arc, from 1; that of a root's edge is above all others.
 
-    An arc is higher than all arcs that it spans, and no two arcs of one height share a stretch,
-    not even where they cross.
+    An arc is higher than all arcs that it spans, and arcs of one height do not even cross.
 
     >>> arc_levels([Edge(1, 0, "nsubj"), Edge(-1, 1, "root"), Edge(1, 3, "obj"), Edge(3, 2, "det")])
     [1, 3, 2, 1]
@@ -140,14 +133,12 @@ LAYOUTS: Final[Mapping[str, Callable[[Graph, str], Picture]]] = {
 def _with_spans(
     graph: Graph, title: str, columns: Columns, bottom: float, parts: Sequence[str]
 ) -> Picture:
-    """The whole picture; the last line of text has its baseline at ``bottom``."""
     spans = draw_spans(graph, columns, bottom + 12)
     height = bottom + (12 + FONT if spans else 0) + 10
     return Picture(title, graph.described(), columns.width, height, "".join([*parts, spans]))
 
 
 def _arc(graph: Graph, edge: Edge, columns: Columns, base: float, top: float) -> str:
-    """One arc from its head to the arrow at its dependent."""
     start, end = _ends(edge, columns)
     path = f"M{number(end)} {number(top)} V{number(base - 5)}"
     if edge.head >= 0:
@@ -170,14 +161,12 @@ def _arc(graph: Graph, edge: Edge, columns: Columns, base: float, top: float) ->
 
 
 def _arc_label(graph: Graph, edge: Edge, columns: Columns, top: float) -> str:
-    """The relation over its arc, with an edge of paper where other arcs cross it."""
     start, end = _ends(edge, columns)
     middle, words = (start + end) / 2, _about(graph, edge)
     return draw_text(edge.label, middle, top - 4, size=SMALL, has_halo=True, **words)
 
 
 def _ends(edge: Edge, columns: Columns) -> tuple[float, float]:
-    """Where an arc starts, beside the centre of its head, and where it ends."""
     end = columns.centres[edge.dependent]
     if edge.head < 0:
         return end, end
@@ -199,7 +188,6 @@ def _dashes(edge: Edge) -> dict[str, str]:
 
 
 def _depths(count: int, edges: Mapping[int, Edge]) -> list[int]:
-    """Edges from each node up to its root."""
     depths = []
     for node in range(count):
         depth = 0

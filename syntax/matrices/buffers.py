@@ -17,16 +17,12 @@ def _allocate(size: int) -> NDArray[np.uint8]:
 class MatrixBuffers:
     """Named blocks of memory, each as large as the largest array it has held.
 
-    The page faults of a new array of some megabytes take longer than the kernel that fills it, so
-    a loop over batches reuses one of these, or several in turn.
+    The page faults of a new array take longer than the kernel that fills it, so a loop over
+    batches reuses one of these, or several in turn.
 
     **Lifetime.** The arrays of a batch are views of this memory: the next call with the same
-    buffers overwrites them. Copy an array that must live longer, or use as many buffers as there
-    are batches alive at once. Not safe for several threads.
-
-    Args:
-        allocate: Returns a contiguous uint8 array of the given number of bytes, for example in
-            pinned or shared memory.
+    buffers overwrites them. Not safe for several threads. ``allocate`` returns a contiguous uint8
+    array of so many bytes, for example in pinned or shared memory.
 
     >>> buffers = MatrixBuffers()
     >>> buffers.take("depth", (2, 3), np.uint8).shape
@@ -48,5 +44,4 @@ class MatrixBuffers:
 
     @property
     def nbytes(self) -> int:
-        """Size of all blocks, in bytes."""
         return sum(len(block) for block in self._blocks.values())

@@ -19,25 +19,18 @@ UNREACHABLE8 = 255
 """Distance between two trees in uint8 matrices; real paths end at 254."""
 
 UNREACHABLE16 = 65535
-"""Distance between two trees in uint16 matrices."""
 
 ROW_BYTES = 32
-"""Entries of a row of `syntax.matrices.kernels.Scratch` are padded to a multiple of this, so that
+"""Rows of `syntax.matrices.kernels.Scratch` are padded to a multiple of this many entries, so that
 no pass over a row ends in a part of a vector register."""
 
 COMPILED = ("distance", "depth", "ancestor")
-"""The matrices that one compiled pass makes together; their full names end in ``.v1``."""
+"""Matrices that one compiled pass makes together; their full names end in ``.v1``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """T checked trees, N nodes in all.
-
-    Attributes:
-        trees: The nodes in flat arrays.
-        depth: Edges from each node's root. *Shape:* (N,), int32.
-        longest: Upper bound of the edges on any path; exact if it is 255 or more.
-    """
+    """T checked trees; ``longest`` bounds the edges on any path, exactly if it is 255 or more."""
 
     trees: kernels.Trees
     depth: IntArray
@@ -57,14 +50,7 @@ class Forest:
 def build_forest(
     order: kernels.OrderedTrees, offsets: Offsets, source: IntArray, column: IntArray
 ) -> Forest:
-    """Trees with the row and column that each node shows, and a bound of their longest path.
-
-    Args:
-        order: The checked nodes, from `syntax.matrices.heads.order_heads`.
-        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
-        source: The node whose row and column a node shows. *Shape:* (N,).
-        column: Column of each node in its tree's matrices, -1 for none. *Shape:* (N,).
-    """
+    """Trees with the row (``source``) and ``column`` (-1 for none) that nodes show. (N,) each."""
     trees = kernels.Trees(offsets, order.parents, order.order, order.root, source, column)
     # No path is longer than twice the largest depth; few forests need the exact length.
     longest = 2 * int(order.depth.max(initial=0))
@@ -76,11 +62,7 @@ def build_forest(
 def write_matrices(
     forest: Forest, width: int, wanted: Collection[str], buffers: MatrixBuffers
 ) -> dict[str, NDArray[Any]]:
-    """The wanted ones of `COMPILED`, written into ``buffers``.
-
-    Returns:
-        By name. *Shape:* (T, width) for the depth, (T, width, width) for the others.
-    """
+    """The wanted ones of `COMPILED`: depth (T, width), others (T, width, width)."""
     if not wanted:
         return {}
     count = len(forest.trees.offsets) - 1

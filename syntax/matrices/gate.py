@@ -27,16 +27,11 @@ def pruned_distance(
 ) -> NDArray[Any]:
     """Distances in the tree pruned around the marked nodes.
 
-    The dtype is that of `tree_distance`; its maximum stands where no path is left.
-    Pruning keeps the paths from every marked node up to their lowest common ancestor, and nodes at
-    most ``keep`` edges below those paths; it keeps nothing above that ancestor. If several trees
-    have marked nodes, each is pruned around its own. Without marked nodes nothing is pruned.
-
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        marks: Non-zero for the words of the two entities. *Shape:* (L,).
-        keep: Edges below the paths, GATE's ``prune_k``; negative for the whole tree.
+    The dtype is that of `tree_distance`; its maximum stands where no path is left. Pruning keeps
+    the paths from marked nodes (``marks`` (L,), non-zero) up to their lowest common ancestor, and
+    nodes at most ``keep`` edges below those paths, GATE's ``prune_k``; negative for the whole tree.
+    Trees with marks are each pruned around their own. Without any nothing is pruned. ``parents``
+    and ``source`` are as in `tree_matrices`.
 
     >>> pruned_distance([1, -1, 1, 2], marks=[0, 0, 1, 1], keep=0)
     array([[  0, 255, 255, 255],
@@ -74,14 +69,9 @@ def distance_weights(
 ) -> NDArray[np.float32]:
     """Factors of GATE's attention probabilities, which are then normalised again. float32.
 
-    ``1 / distance`` up to the threshold, else 0. The paper divides by 0 on the diagonal and means
-    1. As released the diagonal is 0, so that no word attends to itself.
-
-    Args:
-        distance: Distances of one or more sequences. Nodes at distance 0, such as the pieces of
-            one word under ``broadcast``, count as the diagonal. *Shape:* (..., L, L).
-        threshold: Largest distance with a factor above 0 (delta), below the dtype's maximum.
-        variant: Which diagonal.
+    ``1 / distance`` (..., L, L) up to ``threshold`` (delta), else 0. The paper divides by 0 on the
+    diagonal and means 1. As released the diagonal is 0, so that no word attends to itself. Nodes at
+    distance 0, such as the pieces of one word under ``broadcast``, count as the diagonal.
 
     >>> distance_weights(np.array([[0, 2, 3], [2, 0, 255], [3, 255, 0]], np.uint8), 2).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -97,7 +87,6 @@ def distance_weights(
 
 
 def _pruned(nodes: Nodes, marks: ArrayLike | None, keep: int) -> NDArray[np.bool_]:
-    """Which nodes are pruned. *Shape:* (L,)."""
     marked = np.zeros(len(nodes), np.bool_)
     # A span marks all pieces of its words; a piece that shows another marks that one.
     marked[nodes.source[nodes.column("marks", marks, np.bool_)]] = True

@@ -38,13 +38,7 @@ def as_heads(values: ArrayLike) -> IntArray:
 
 
 def order_heads(heads: IntArray, offsets: Offsets, name: Name) -> kernels.OrderedTrees:
-    """Check trees that lie end to end, and order their nodes.
-
-    Args:
-        heads: Positions within each tree, -1 or -2 for none. *Shape:* (N,).
-        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
-        name: Names a tree in errors.
-    """
+    """Check trees end to end, and order their nodes; heads (N,) are positions within each tree."""
     result = kernels.OrderedTrees(*np.empty((5, len(heads)), np.int32))
     node = kernels.order_trees(heads, offsets, result)
     if node >= 0:
@@ -53,7 +47,7 @@ def order_heads(heads: IntArray, offsets: Offsets, name: Name) -> kernels.Ordere
 
 
 def link_heads(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
-    """Positions in the whole array from heads as in `order_heads`, without a check for cycles."""
+    """Positions in the whole array, from heads as in `order_heads`; cycles are not checked."""
     parents = np.empty_like(heads)
     node = kernels.link_trees(heads, offsets, parents)
     if node >= 0:
@@ -62,7 +56,6 @@ def link_heads(heads: IntArray, offsets: Offsets, name: Name) -> IntArray:
 
 
 def _fault(heads: IntArray, offsets: Offsets, node: int, name: Name) -> TreeError:
-    """The error for a node whose heads do not lead to a root."""
     tree = owner_of(node, offsets)
     first, end = offsets[tree : tree + 2].tolist()
     own: list[int] = heads[first:end].tolist()

@@ -1,11 +1,8 @@
 """The compiled passes over parent vectors.
 
-Trees lie end to end in flat int32 arrays: tree ``t`` has the nodes from ``offsets[t]`` up to, but
-not including, ``offsets[t + 1]``. All passes are linear in the nodes, except `fill_matrices`, which
-is linear in the cells.
-
-Each argument has one dtype, so that each pass is compiled once (`fill_matrices` twice, for uint8
-and for uint16).
+Trees lie end to end in flat int32 arrays, tree ``t`` from ``offsets[t]`` to ``offsets[t + 1]``. All
+passes are linear in the nodes, except `fill_matrices`, which is linear in the cells. Each argument
+has one dtype, so that each pass is compiled once (`fill_matrices` for uint8 and for uint16).
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ class OrderedTrees(NamedTuple):
         parents: Positions in the flat array; -1 and -2 stay as they are.
         place: Position of each node within its tree.
         order: The nodes of each tree with parents before children.
-        depth: Edges from each node's root.
-        root: Each node's root.
     """
 
     parents: IntArray
@@ -43,15 +38,8 @@ def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: OrderedTree
     """Check trees, and order their nodes so that parents come before children.
 
     From each node the pass climbs to the first node that has a place, stacks the path at the free
-    end of ``order``, and then places the path from its top.
-
-    Args:
-        heads: Parents as positions within each tree, -1 or -2 for none. *Shape:* (N,).
-        offsets: First node of each tree, and the end. *Shape:* (T + 1,).
-        result: Output.
-
-    Returns:
-        A node whose head lies outside of its tree or from which no root can be reached, or -1.
+    end of ``order``, and then places the path from its top. Returns a node whose head lies outside
+    of its tree or from which no root can be reached, or -1.
     """
     parents, place, order, depth, root = result
     for tree in range(len(offsets) - 1):
@@ -85,11 +73,7 @@ def order_trees(heads: IntArray, offsets: NDArray[np.int64], result: OrderedTree
 
 @njit(cache=True, nogil=True)
 def link_trees(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -> int:
-    """Turn positions within each tree into positions in the flat array, as `OrderedTrees` has them.
-
-    Returns:
-        The first node whose head lies outside of its tree, or -1.
-    """
+    """Write positions in the flat array; the first node with a head outside of its tree, or -1."""
     place = np.empty_like(parents)
     for tree in range(len(offsets) - 1):
         misplaced = _link(heads, offsets[tree], offsets[tree + 1], parents, place)
@@ -100,7 +84,6 @@ def link_trees(heads: IntArray, offsets: NDArray[np.int64], parents: IntArray) -
 
 @njit(cache=True, nogil=True)
 def _link(heads: IntArray, first: int, end: int, parents: IntArray, place: IntArray) -> int:
-    """Do so for one tree; the first node whose head lies outside of it, or -1."""
     for node in range(first, end):
         head = heads[node]
         if head < -2 or head >= end - first:
@@ -125,13 +108,11 @@ def longest_path(parents: IntArray, order: IntArray) -> int:
 
 
 class Trees(NamedTuple):
-    """T trees of N nodes in all.
+    """T trees of N nodes in all. *Shape:* (N,), ``offsets`` (T + 1,).
 
     Attributes:
-        offsets: First node of each tree, and the end. *Shape:* (T + 1,), int64.
-        parents, order, root: As `order_trees` takes and gives them. *Shape:* (N,).
-        source: The node whose row and column a node shows: itself or its parent. *Shape:* (N,).
-        column: Column of each node in its tree's matrices; -1 for a deleted node. *Shape:* (N,).
+        source: The node whose row and column a node shows: itself or its parent.
+        column: Column of each node in its tree's matrices; -1 for a deleted node.
     """
 
     offsets: NDArray[np.int64]
@@ -145,12 +126,8 @@ class Trees(NamedTuple):
 class Scratch(NamedTuple):
     """Memory for one tree at a time, small enough to stay in the processor's cache.
 
-    Attributes:
-        rows: A row of distances for each slot. *Shape:* (slots, stride), uint8 or uint16; ``slots``
-            is the size of the largest tree, ``stride`` the width of the batch rounded up so that
-            rows are whole 64-bit words.
-        below: A 0/1 row for each slot, 1 in the columns of the node and of its descendants. Shape
-            and dtype of ``rows``.
+    ``rows`` (slots, stride) are distances; ``below`` is 1 in the columns of a node and of its
+    descendants. ``stride`` is the width of the batch rounded up to whole 64-bit words.
     """
 
     rows: NDArray[np.uint8]
@@ -158,18 +135,16 @@ class Scratch(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """The rows of `Scratch` that one tree's nodes take.
+    """Rows of `Scratch` that one tree's nodes take.
 
     The slot of a node with a column is that column. Deleted nodes with a descendant that has a
     column take the slots after the last column; other deleted nodes take none. Slots are unsigned
     where rows are looked up, so that the passes need no check for negative indices.
 
     Attributes:
-        slot: Slot of each node, -1 for none. *Shape:* (largest,), int32.
         own, above, top: Slots of each node that has one, of its parent (its own at a root) and of
             its root; parents come before children. *Shape:* (largest,).
         owner: Slot of the node whose row each column shows. *Shape:* (stride,).
-        depth: Depth of each column, 0 in padding. *Shape:* (stride,), uint8 or uint16.
     """
 
     slot: IntArray
@@ -189,17 +164,10 @@ def fill_matrices(
     distance: NDArray[np.uint8],
     ancestor: NDArray[np.uint8],
 ) -> None:
-    """Fill the padded matrices of T trees.
+    """Fill ``depth`` (T, width) and, unless they are empty, the matrices (T, width, width).
 
-    Args:
-        trees: The trees.
-        levels: Depth of each node. *Shape:* (N,).
-        scratch: Working memory; without rows if only the depth is wanted.
-        depth: Output; 0 in padding. *Shape:* (T, width), uint8 or uint16.
-        distance: Output, if it is not empty; the dtype's maximum where there is no path and in
-            padding. *Shape:* (T or 0, width, width), the dtype of ``depth``.
-        ancestor: Output, if it is not empty; 0 or 1, 0 in padding. *Shape:* (T or 0, width, width),
-            uint8.
+    Padding is 0, and in ``distance`` the maximum of the dtype, as without a path. ``levels`` (N,)
+    are the depths of the nodes.
     """
     stride, width = scratch.rows.shape[1], depth.shape[1]
     largest = np.diff(trees.offsets).max() if len(depth) else 0
@@ -270,7 +238,6 @@ def _order_slots(trees: Trees, tree: int, slots: Slots) -> int:
 
 @njit(cache=True, nogil=True)
 def _is_identity(slots: Slots, length: int, used: int) -> bool:
-    """Whether every slot is a column, and every column shows its own row."""
     identity = used == length
     for column in range(length):
         identity &= slots.owner[column] == column
@@ -279,7 +246,6 @@ def _is_identity(slots: Slots, length: int, used: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _fill_below(slots: Slots, count: int, length: int, below: NDArray[np.uint8]) -> None:
-    """Write the 0/1 rows of descendants, from the leaves upwards."""
     words = below.view(np.uint64)
     below[:] = 0
     for column in range(length):
@@ -296,8 +262,7 @@ def _fill_rows(slots: Slots, count: int, below: NDArray[np.uint8], rows: NDArray
 
     A child is one edge nearer than its parent to the child's descendants, and one edge farther
     from the rest of the tree: ``distance[child] = distance[parent] + tree - 2 * below[child]``,
-    where ``tree`` is the root's row of descendants. Nodes of other trees stay unreachable: the
-    dtype's maximum.
+    where ``tree`` is the root's row of descendants. Nodes of other trees stay unreachable.
 
     Rows are added as 64-bit words, eight or four entries at once. That is exact: the result of
     each entry lies between 0 and the maximum, so that nothing is carried to the next entry.
@@ -321,7 +286,6 @@ def _fill_rows(slots: Slots, count: int, below: NDArray[np.uint8], rows: NDArray
 def _copy_rows(
     slots: Slots, length: int, rows: NDArray[np.uint8], shown: NDArray[np.uint8]
 ) -> None:
-    """Copy to each column the row of the node that it shows."""
     for column in range(length):
         to, row = shown[column], rows[slots.owner[column]]
         for at in range(len(to)):
@@ -332,11 +296,7 @@ def _copy_rows(
 def _find_ancestors(
     slots: Slots, length: int, rows: NDArray[np.uint8], ancestor: NDArray[np.uint8]
 ) -> None:
-    """Compare distances with depths: j is an ancestor of i if the path from i to j only climbs.
-
-    Then ``distance[i, j] + depth[j] == depth[i]``. The sum cannot overflow where the distance is at
-    most the depth, which is checked first.
-    """
+    """Write 1 where ``distance[i, j] + depth[j] == depth[i]``: the path from i to j only climbs."""
     kind, depth = rows.dtype.type, slots.depth
     for column in range(length):
         to, row, own = ancestor[column], rows[slots.owner[column]], depth[column]

@@ -18,13 +18,9 @@ def lowest_common_ancestor(
 ) -> IntArray:
     """Lowest common ancestor of each two nodes; -1 for nodes of different trees.
 
-    A node descends from itself. *Shape:* (L, L), int32.
-
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        column: Number to write for each node, -1 for a deleted one, which its nearest kept ancestor
-            replaces. Default: its position. *Shape:* (L,).
+    A node descends from itself. *Shape:* (L, L), int32. ``parents`` and ``source`` are as in
+    `tree_matrices`; ``column`` (L,) is the number to write for each node, by default its position,
+    and -1 for a deleted one, which its nearest kept ancestor replaces.
 
     >>> lowest_common_ancestor([1, -1, 1, 2])
     array([[0, 1, 1, 1],
@@ -51,9 +47,7 @@ def lca_depth(parents: ArrayLike, *, source: ArrayLike | None = None) -> IntArra
 
 
 def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> IntArray:
-    """The lowest common ancestor of each of P pairs of nodes, in O(P x depth).
-
-    -1 for nodes of different trees. *Shape:* (P,), int32.
+    """Lowest common ancestor of each of P pairs of nodes, -1 for different trees, in O(P x depth).
 
     >>> common_ancestors([1, -1, 1, 2], [0, 2], [3, 3]).tolist()
     [1, 2]
@@ -68,9 +62,7 @@ def common_ancestors(parents: ArrayLike, left: ArrayLike, right: ArrayLike) -> I
 
 
 def common_ancestor(parents: ArrayLike, members: ArrayLike) -> int:
-    """The lowest node that all members descend from, such as all words of two spans.
-
-    -1 if they are of different trees.
+    """Lowest node that all members descend from; -1 if they are of different trees.
 
     >>> common_ancestor([1, -1, 1, 2], [2, 3])
     2

@@ -1,4 +1,4 @@
-"""Checked nodes and columns, from which the relations beyond distance and depth are computed."""
+"""Checked nodes and columns, for the relations beyond distance and depth."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """L checked nodes of one tree or forest.
-
-    Attributes:
-        parents: Parents, -1 or -2 for none. *Shape:* (L,), int32.
-        order: The nodes, parents before children. *Shape:* (L,), int32.
-        depth: Edges from the root. *Shape:* (L,), int32.
-        root: Each node's root. *Shape:* (L,), int32.
-        source: The node whose row and column each node shows. *Shape:* (L,), int32.
-    """
+    """L checked nodes of one tree or forest, with the source that each shows. (L,) each, int32."""
 
     parents: IntArray
     order: IntArray
@@ -37,12 +29,10 @@ class Nodes:
 
     @classmethod
     def of(cls, parents: ArrayLike, source: ArrayLike | None = None) -> Nodes:
-        """Checked nodes from the arguments of `syntax.matrices.tree_matrices`."""
         return cls.from_forest(one_forest(parents, source))
 
     @classmethod
     def from_forest(cls, forest: Forest) -> Nodes:
-        """The nodes of a forest that holds one tree."""
         trees = forest.trees
         return cls(trees.parents, trees.order, forest.depth, trees.root, trees.source)
 
@@ -50,11 +40,7 @@ class Nodes:
         return len(self.parents)
 
     def column(self, name: str, values: ArrayLike | None, dtype: DTypeLike) -> NDArray[Any]:
-        """A column of the nodes; zeros for ``None``. *Shape:* (L,).
-
-        Raises:
-            InputError: The column has another shape.
-        """
+        """A column of the nodes, checked; zeros for ``None``. *Shape:* (L,)."""
         if values is None:
             return np.zeros(len(self), dtype)
         column = for_numba(values, dtype)
@@ -65,11 +51,7 @@ class Nodes:
         return column
 
     def kept_columns(self, column: ArrayLike | None) -> IntArray:
-        """Column of each node; for a deleted node, of its nearest kept ancestor; else -1.
-
-        Args:
-            column: Column of each node, -1 for deleted ones; ``None`` keeps all. *Shape:* (L,).
-        """
+        """Column of each node; for a deleted node (-1), of its nearest kept ancestor; else -1."""
         if column is None:
             return np.arange(len(self), dtype=np.int32)
         shown = self.column("column", column, np.int32).copy()
@@ -79,11 +61,9 @@ class Nodes:
         return shown
 
     def shown(self, vector: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        """The vector's entry of each node's source. *Shape:* (L,)."""
         return vector[self.source]
 
     def shown_pairs(self, matrix: NDArray[ScalarT]) -> NDArray[ScalarT]:
-        """The matrix's rows and columns of each node's source. *Shape:* (L, L)."""
         own = np.arange(len(self), dtype=np.int32)
         if np.array_equal(self.source, own):
             return matrix

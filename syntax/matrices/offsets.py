@@ -14,10 +14,7 @@ Offsets = NDArray[np.int64]
 
 
 def for_numba(values: ArrayLike, dtype: DTypeLike) -> NDArray[Any]:
-    """The values as a contiguous, aligned and writable array, copied if necessary.
-
-    numba compiles a pass for every layout of its arrays; this leaves one layout.
-    """
+    """A contiguous, aligned, writable array, so that numba compiles a pass for one layout only."""
     array = np.ascontiguousarray(values, dtype=dtype)
     return array if array.flags.carray else array.copy()
 
@@ -43,15 +40,12 @@ def offsets_of(counts: ArrayLike) -> Offsets:
 
 
 def sizes(offsets: Offsets) -> Offsets:
-    """Size of every item. *Shape:* (T + 1,) gives (T,)."""
     return offsets[1:] - offsets[:-1]
 
 
 def owner_of(position: int, offsets: Offsets) -> int:
-    """Index of the item that holds a position."""
     return int(np.searchsorted(offsets, position, side="right")) - 1
 
 
 def round_up(length: int, multiple: int) -> int:
-    """The smallest multiple of ``multiple`` that is at least ``length``."""
     return -(-length // multiple) * multiple

@@ -32,16 +32,13 @@ Matrix = Callable[..., NDArray[Any]]
 Keyword-only parameters named in `COLUMNS` are further columns of the same L nodes, which
 `syntax.batches` passes; their defaults stand for unknown values. All other keyword-only parameters
 are settings, which a name may carry: ``sla_mask(threshold=4)``.
-
-Batches compute `COMPILED` in one compiled pass, and every other matrix with its function, example
-by example.
 """
 
 COLUMNS: Final = ("source", "column", "special", "upos", "marks")
 """Columns of the nodes that a matrix may read beside their parents.
 
 ``source``: the node whose row and column each node shows; ``column``: its place among what
-truncation keeps, -1 for none; ``special``: whether it is a special token; ``upos``: its id of
+truncation keeps, -1 for none; ``special``: True for special tokens; ``upos``: its id of
 `syntax.trees.ud`; ``marks``: non-zero in the marked spans.
 """
 
@@ -66,11 +63,9 @@ class MatrixRegistry(Registry[Matrix]):
         return super().add(name, item)
 
     def padding(self, name: str) -> int | str:
-        """Value of padded cells."""
         return self._padding.get(super().resolve(_take_apart(name)[0]), 0)
 
     def columns(self, name: str) -> tuple[str, ...]:
-        """The columns that a matrix reads."""
         return tuple(column for column in COLUMNS if column in _keywords(self[name]))
 
     def resolve(self, name: str) -> str:
@@ -102,7 +97,6 @@ class MatrixRegistry(Registry[Matrix]):
 
 
 def _take_apart(name: str) -> tuple[str, dict[str, Any]]:
-    """A name and its settings."""
     call = parse_call(name)
     if call is None:
         return name, {}
@@ -114,7 +108,6 @@ def _shown(value: object) -> str:
 
 
 def _keywords(item: Matrix) -> dict[str, Any]:
-    """Names of the keyword-only parameters, with their defaults."""
     parameters = signature(item).parameters.values()
     return {x.name: x.default for x in parameters if x.kind is Parameter.KEYWORD_ONLY}
 

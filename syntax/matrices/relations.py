@@ -1,8 +1,4 @@
-"""Compiled passes of the relations beyond distance, depth and ancestor.
-
-``parents``, ``order``, ``depth`` and ``root`` are those of `syntax.matrices.nodes.Nodes`.
-*Shape:* (L,), int32.
-"""
+"""Compiled passes of the relations beyond distance, depth and ancestor, over columns of `Nodes`."""
 
 from __future__ import annotations
 
@@ -14,21 +10,14 @@ from syntax.compiled import njit
 IntArray = NDArray[np.int32]
 
 NO_NODE = -1
-"""In place of a node: there is none."""
 
 FAR = np.int32(2**31 - 1)
-"""Stands for the edges from a path that a node is not below."""
+"""Edges from a path that a node is not below."""
 
 
 @njit(cache=True, nogil=True)
 def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
-    """Write the lowest common ancestor of every two nodes.
-
-    A node that comes before ``node`` is not below it, so its common ancestor with ``node`` is that
-    with the parent of ``node``.
-
-    ``common`` comes filled with `NO_NODE`. *Shape:* (L, L).
-    """
+    """Write lowest common ancestors of every two nodes; ``common`` (L, L) comes with `NO_NODE`."""
     for index in range(len(order)):
         node = order[index]
         above = parents[node]
@@ -44,7 +33,7 @@ def fill_common(parents: IntArray, order: IntArray, common: IntArray) -> None:
 
 @njit(cache=True, nogil=True)
 def climb(parents: IntArray, depth: IntArray, left: int, right: int) -> int:
-    """The lowest common ancestor of two nodes, or `NO_NODE`."""
+    """Lowest common ancestor of two nodes, or `NO_NODE`."""
     while left != right:
         if depth[left] >= depth[right]:
             left = parents[left]
@@ -59,7 +48,6 @@ def climb(parents: IntArray, depth: IntArray, left: int, right: int) -> int:
 def climb_pairs(
     parents: IntArray, depth: IntArray, left: IntArray, right: IntArray, common: IntArray
 ) -> None:
-    """Write the lowest common ancestor of each of P pairs. *Shape:* (P,) each but the first two."""
     for pair in range(len(left)):
         common[pair] = climb(parents, depth, left[pair], right[pair])
 
@@ -73,10 +61,9 @@ def off_path(
     marked: NDArray[np.bool_],
     edges: IntArray,
 ) -> None:
-    """Write how many edges each node is below the paths between the marked nodes of its tree.
+    """Write how many edges each node is below the paths from marked nodes to their common ancestor.
 
-    The paths lead from every marked node up to the lowest common ancestor of all of them. Nodes on
-    a path have 0, and nodes that are not below a path have `FAR`.
+    The ancestor is the lowest one of a tree. Nodes that are not below a path have `FAR`.
     """
     top = np.full(len(order), NO_NODE, np.int32)  # by root
     for node in range(len(order)):
@@ -108,10 +95,9 @@ def fold_subtrees(
     first: IntArray,
     last: IntArray,
 ) -> None:
-    """Replace the values of every node by those of its subtree.
+    """Replace values of every node by those of its subtree; negative places do not count.
 
-    ``reach``, depths, become the largest depth in the subtree; ``size`` the sum; ``first`` and
-    ``last``, places, the smallest and the largest. Negative places do not count.
+    ``reach`` becomes the largest depth, ``size`` the sum, and ``first`` and ``last`` the bounds.
     """
     for index in range(len(order) - 1, -1, -1):
         node = order[index]

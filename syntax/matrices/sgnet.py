@@ -18,7 +18,7 @@ from syntax.matrices.subtrees import subtrees_of
 from syntax.matrices.tree import matrices_of_one, one_forest
 
 SgNetVariant: TypeAlias = Literal["as_published", "as_released", "convert_span"]
-"""Whose mask: the paper's, or that of one of the release's scripts."""
+"""Mask of the paper, or of one of the release's scripts."""
 
 
 def sgnet_mask(
@@ -30,23 +30,20 @@ def sgnet_mask(
 ) -> NDArray[np.bool_]:
     """``[i, j]`` is True if i, the dependent, may attend to j.
 
-    As published: j is i or an ancestor of i. A special token attends only to
-    itself, and no other node attends to it.
+    As published: j is i or an ancestor of i. A special token attends only to itself, and no other
+    node attends to it.
 
-    As released (the mask of `run_squad2` and `run_race`): i lies between the
-    first and the last node of j's subtree, and that subtree has two nodes or more. So nodes in the
-    gaps of a non-projective subtree attend to its head; leaves of one piece and later pieces do not
-    attend to themselves; under ``attach`` no node attends to later pieces; and rows of special
-    tokens are empty, which with that release's finite mask means ordinary attention.
+    As released (the mask of `run_squad2` and `run_race`): i lies between the first and the last
+    node of j's subtree, and that subtree has two nodes or more. So nodes in the gaps of a
+    non-projective subtree attend to its head; leaves of one piece and later pieces do not attend to
+    themselves; under ``attach`` no node attends to later pieces; and rows of special tokens are
+    empty, which with that release's finite mask means ordinary attention.
 
     ``convert_span`` is the mask of that script of the release: as released, but subtrees of one
     node count too, so that every node except special tokens attends to itself.
 
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
-        variant: Which of the three.
+    ``parents`` and ``source`` are as in `tree_matrices`; ``special`` (L,) is True for special
+    tokens.
 
     >>> sgnet_mask([1, -1, 1], variant="as_released").astype(int)     # kids <- playing -> outside
     array([[0, 1, 0],
@@ -71,7 +68,7 @@ def sgnet_mask(
 
 
 def _yield_spans(nodes: Nodes, alone: bool) -> NDArray[np.bool_]:
-    """``[i, j]``: i lies in the span of j's subtree, which may be one node ``alone`` or not."""
+    """``[i, j]``: i lies in the span of j's subtree; ``alone`` counts subtrees of one node."""
     found = subtrees_of(nodes)
     last = np.where(alone | (found.first < found.last), found.last, found.first - 1)
     spans = np.zeros((len(nodes), len(nodes)), np.bool_)

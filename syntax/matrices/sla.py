@@ -31,9 +31,8 @@ def windowed_distance(
     ``[i, j] = min(D[i - 1, j], D[i, j], D[i + 1, j])``, where D is `tree_distance`; not symmetric.
     Neighbours are adjacent in the text, also across trees. Nodes that show their parent (later
     pieces of a word under ``broadcast``) are not neighbours. The released window is {i - 1, i}.
-
-    ``parents`` and ``source`` are as in `tree_matrices`. *Shape:* (L, L), the dtype of
-    `tree_distance`, whose maximum stands where there is no path.
+    ``parents`` and ``source`` are as in `tree_matrices`. Dtype and padding are those of
+    `tree_distance`. *Shape:* (L, L).
 
     >>> windowed_distance([1, -1, 1])     # kids <- playing -> outside
     array([[0, 0, 1],
@@ -66,19 +65,12 @@ def sla_mask(
 ) -> NDArray[np.bool_]:
     """``[i, j]`` is True if i may attend to j: near by `windowed_distance`, or special.
 
-    Every node attends to the special tokens, and they attend to every node. As released, only the
-    first of them attends to every node; the rows of the others are empty, which with that
-    release's finite mask means ordinary attention.
-
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        special: Which nodes are special tokens. Default: none. *Shape:* (L,), bool.
-        upos: Ids of `syntax.trees.ud`. *Shape:* (L,).
-        threshold: Largest distance that counts as near.
-        variant: The window, and the rows of special tokens.
-        punctuation: Whether every node attends to nodes tagged PUNCT. SLA's release does so, by the
-            string (`released_punctuation`); its paper does not mention it.
+    Near is a distance up to ``threshold``. Every node attends to the special tokens (``special``
+    (L,)), and they attend to every node. As released, only the first of them does; the rows of the
+    others are empty, which with that release's finite mask means ordinary attention. With
+    ``punctuation`` every node attends to nodes tagged PUNCT (``upos`` (L,), ids of
+    `syntax.trees.ud`). SLA's release does so, by the string (`released_punctuation`); its paper
+    does not mention it.
     """
     if threshold < 0:
         raise SpecError(f"threshold is {threshold}; distances begin at 0")
@@ -98,7 +90,7 @@ def sla_mask(
 def released_punctuation(pieces: list[str]) -> NDArray[np.bool_]:
     """True for strings that SLA's release treats as punctuation. *Shape:* (len(pieces),), bool.
 
-    It decides by the string: "$" and "%", which UD tags SYM, are punctuation, and "…" is not.
+    "$" and "%", which UD tags SYM, are punctuation, and "…" is not.
 
     >>> released_punctuation([".", "...", "%", "a", ""]).tolist()
     [True, False, True, False, False]

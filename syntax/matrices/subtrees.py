@@ -15,14 +15,12 @@ IntArray = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Subtrees:
-    """The subtree below and of each of L nodes. *Shape:* (L,) each.
+    """The subtree of each of L nodes, itself included. *Shape:* (L,) each.
 
     Attributes:
-        height: Edges down to its deepest node, 0 at leaves, int32.
-        size: Nodes, itself included, int32.
-        first, last: Its first and last node in the order of the text, int32; after truncation
-            the first and last kept one, -1 if none is.
-        is_projective: Whether it holds all nodes from its first to its last, bool.
+        height: Edges down to its deepest node, 0 at leaves.
+        first, last: Its first and last node in the text, of the kept ones if truncated; else -1.
+        is_projective: True if it holds all nodes from its first to its last.
     """
 
     height: IntArray
@@ -35,15 +33,11 @@ class Subtrees:
 def subtrees(
     parents: ArrayLike, *, source: ArrayLike | None = None, column: ArrayLike | None = None
 ) -> Subtrees:
-    """The subtree of every node.
+    """Subtree of every node; ``column`` (L,) gives places, ascending, and -1 for deleted nodes.
 
-    Args:
-        parents: As in `syntax.matrices.tree_matrices`. *Shape:* (L,).
-        source: As in `syntax.matrices.tree_matrices`. A node that shows its parent counts in
-            sizes, but adds no edge to a height. *Shape:* (L,).
-        column: Place of each node for ``first`` and ``last``, ascending, -1 for deleted ones.
-            Default: its position. Height, size and projectivity are those of the whole subtree.
-            *Shape:* (L,).
+    Height, size and projectivity are those of the whole subtree. A node that shows its parent
+    counts in sizes, but adds no edge to a height. ``parents`` and ``source`` are as in
+    `tree_matrices`.
 
     >>> found = subtrees([1, -1, 1, 2])     # she <- saw -> dogs -> barking
     >>> found.height.tolist(), found.size.tolist()
@@ -55,7 +49,6 @@ def subtrees(
 
 
 def subtrees_of(nodes: Nodes, column: ArrayLike | None = None) -> Subtrees:
-    """`subtrees` of checked nodes."""
     reach = nodes.shown(nodes.depth)
     size = np.ones(len(nodes), np.int32)
     place = np.arange(len(nodes), dtype=np.int32)

@@ -50,11 +50,6 @@ def tree_matrices(parents: ArrayLike, source: ArrayLike | None = None) -> TreeMa
         source: The node whose row and column each node shows: itself or its parent, as subword
             policies give it. Default: itself. *Shape:* (L,).
 
-    Raises:
-        TreeError: A parent is not one of the L nodes, or some form a cycle.
-        InputError: A source is neither the node nor its parent, or a path has more than 65534
-            edges.
-
     >>> tree_matrices([1, -1, 1]).distance
     array([[0, 1, 2],
            [1, 0, 1],
@@ -90,15 +85,7 @@ def batch_matrices(
     out: MatrixBuffers | None = None,
     pad_to_multiple_of: int = 1,
 ) -> TreeMatrices:
-    """Matrices of B trees, padded to the largest.
-
-    Args:
-        heads: The parents of all trees end to end, as positions within each tree.
-            *Shape:* (N,).
-        offsets: First node of each tree, and the end. *Shape:* (B + 1,).
-        out: Memory for the result, which holds until the memory is used again.
-        pad_to_multiple_of: The padded length L is a multiple of this; 8 saves a copy.
-    """
+    """Matrices of B trees, padded to the largest; ``heads`` (N,) count within each tree."""
     values = as_heads(heads)
     bounds = as_offsets(offsets, len(values))
     if pad_to_multiple_of < 1:
@@ -111,10 +98,7 @@ def batch_matrices(
 
 
 def tree_depths(heads: ArrayLike, offsets: ArrayLike) -> NDArray[Any]:
-    """`tree_depth` of T trees, end to end as the heads are, in one compiled pass.
-
-    Arguments as in `batch_matrices`. *Shape:* (N,).
-    """
+    """`tree_depth` of T trees end to end, given as in `batch_matrices`. *Shape:* (N,)."""
     values = as_heads(heads)
     forest = _forest(values, as_offsets(offsets, len(values)), None, lambda _: "the tree")
     return forest.depth.astype(forest.dtype)
@@ -123,11 +107,9 @@ def tree_depths(heads: ArrayLike, offsets: ArrayLike) -> NDArray[Any]:
 def tree_squares(
     heads: ArrayLike, offsets: ArrayLike, wanted: Literal["distance", "ancestor"]
 ) -> NDArray[Any]:
-    """`tree_distance` or `ancestor_mask` of T trees, row by row and end to end.
+    """`tree_distance` (uint16) or `ancestor_mask` of T trees, row by row and end to end.
 
-    Trees of like size share a compiled pass, so that little is padded. Arguments as in
-    `batch_matrices`. *Shape:* (sum of the squared sizes,), uint16, with `UNREACHABLE16` where there
-    is no path; or bool.
+    Without a path a distance is `UNREACHABLE16`. *Shape:* (sum of the squared sizes,).
     """
     values = as_heads(heads)
     bounds = as_offsets(offsets, len(values))
@@ -149,10 +131,8 @@ def tree_squares(
 
 
 _GROUP: Final = 64
-"""Trees laid out in one pass."""
 
 _GROUP_CELLS: Final = 1_000_000
-"""Cells of one pass, at most, unless a single tree has more."""
 
 
 def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
@@ -170,7 +150,6 @@ def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
 
 
 def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
-    """One checked tree or forest. Arguments and errors as in `tree_matrices`."""
     heads = as_heads(parents)
     bounds = np.array((0, len(heads)), np.int64)
     if source is None:
@@ -186,7 +165,6 @@ def one_forest(parents: ArrayLike, source: ArrayLike | None = None) -> Forest:
 def _matrices(
     parents: ArrayLike, wanted: Collection[str], source: ArrayLike | None = None
 ) -> dict[str, NDArray[Any]]:
-    """The wanted ones of `COMPILED` of one tree or forest."""
     return matrices_of_one(one_forest(parents, source), wanted)
 
 
@@ -197,7 +175,6 @@ def matrices_of_one(forest: Forest, wanted: Collection[str]) -> dict[str, NDArra
 
 
 def _forest(heads: IntArray, bounds: Offsets, source: IntArray | None, name: Name) -> Forest:
-    """Checked trees in which each node has its position as column."""
     own = np.arange(len(heads), dtype=np.int32)
     found = order_heads(heads, bounds, name)
     return build_forest(found, bounds, own if source is None else source, found.place)

@@ -1,9 +1,6 @@
-"""Running text as the wordpieces that a parser reads, with what a tokenizer's ids do not tell.
+"""Running text as the wordpieces that a parser reads, each with a *surface*.
 
-Many encoders know no capitals, and none knows where a line ends. So each piece has a *surface*: how
-it is written, and what white space follows it.
-
-Letters in shapes: ``L`` pieces.
+Many encoders know no capitals, and none knows where a line ends: a surface tells both.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from syntax.batches import SpecialTokens
 
 SURFACES: Final = 16
-"""Number of surfaces: four ways to be written times four kinds of white space."""
 
 NOTHING, SPACE, LINE, PARAGRAPH = range(4)
 """Kinds of white space behind a piece: the surface modulo 4 is one of them."""
@@ -35,10 +31,9 @@ _LINE_BREAK: Final = re.compile(r"\r\n|[\n\r\v\f\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of a text.
+    """The L pieces of a text.
 
     Attributes:
-        ids: Of the tokenizer, without special tokens. *Shape:* (L,), int32.
         start, end: Characters in the text; no piece is white space alone. *Shape:* (L,), int32.
         surface: The kind of white space behind the piece (none, a space, a line break, a blank line
             or the end of the text), plus four times how it is written (without case, lower, first
@@ -54,15 +49,11 @@ class Pieces:
         return len(self.ids)
 
     def part(self, first: int, end: int) -> Pieces:
-        """Some pieces on end."""
         part = slice(first, end)
         return Pieces(self.ids[part], self.start[part], self.end[part], self.surface[part])
 
     def within(self, starts: ArrayLike, ends: ArrayLike) -> NDArray[np.int64]:
-        """First and last piece that have characters of each span (start, end). *Shape:* (n, 2).
-
-        A span without a piece of its own takes the one behind it, else the last one.
-        """
+        """First and last piece of each span (start, end), else the next one. *Shape:* (n, 2)."""
         first = np.searchsorted(self.end, starts, "right")
         last = np.searchsorted(self.start, ends, "left") - 1
         first = np.minimum(first, len(self) - 1)
@@ -70,15 +61,10 @@ class Pieces:
 
 
 def text_pieces(text: str, tokenizer: Any, unknown: int) -> Pieces:
-    """Tokenize a text.
+    """Tokenize a text with a ``tokenizers.Tokenizer`` without truncation and padding.
 
-    Characters that the tokenizer drops, such as those without width, are an unknown piece, so that
-    the pieces cover all but white space.
-
-    Args:
-        text: Any text.
-        tokenizer: A ``tokenizers.Tokenizer`` without truncation and padding.
-        unknown: Id of the unknown piece.
+    Characters that the tokenizer drops, such as those without width, are a piece of id ``unknown``,
+    so that the pieces cover all but white space.
     """
     ids: list[int] = []
     spans: list[tuple[int, int]] = []
@@ -109,12 +95,11 @@ def text_pieces(text: str, tokenizer: Any, unknown: int) -> Pieces:
 
 
 def unknown_id(special: SpecialTokens) -> int:
-    """The id of the unknown piece; tokenizers that know every byte have none, and pad instead."""
+    """Id of the unknown piece; tokenizers that know every byte have none, and pad instead."""
     return special.pad_id if special.unk_id is None else special.unk_id
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without white space at its ends."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():
@@ -123,7 +108,6 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _white_space(between: str | None) -> int:
-    """The kind of white space behind a piece; ``None`` at the end of the text."""
     if between is None:
         return PARAGRAPH
     if not between:

@@ -1,8 +1,8 @@
-"""Edit scripts: how a lemma, or the words of a multiword token, is made from what is written.
+"""Edit scripts: rules that make a lemma, or the words of a multiword token, from written forms.
 
 A classifier chooses among the scripts that a treebank needs, as UDPipe 2 does for lemmas (Straka
 2018, "UDPipe 2.0 Prototype at CoNLL 2018 UD Shared Task", section 3.2), so that it generalises to
-words that it has not seen. A script is a short text, which a model's card lists.
+unseen words. A script is a short text, which a model's card lists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CASES: Final[dict[str, Callable[[str], str]]] = {
     "t": lambda text: text[:1].upper() + text[1:].lower(),
     "u": str.upper,
 }
-"""How a form is written before it is edited: lower case, as it stands, title, upper case."""
+"""Ways to write a form before it is edited: lower case, as it stands, title, upper case."""
 
 
 def lemma_script(form: str, lemma: str) -> str:
@@ -65,9 +65,9 @@ def apply_lemma_script(script: str, form: str) -> str:
 def split_scripts(token: str, words: Sequence[str]) -> list[str]:
     """The scripts that make the words of a token.
 
-    Words that spell the token are told by their lengths, but for one, which is what is left of
-    them: *don't* is all but three characters and three, or two and all but two. A treebank shows
-    which of them makes more tokens. Other words are told whole, in lower case.
+    Words that spell the token are told by their lengths, except one, which is the rest: *don't* is
+    all but three characters and three, or two and all but two. A treebank shows which of them makes
+    more tokens. Other words are told whole, in lower case.
 
     >>> both = split_scripts("don't", ["do", "n't"])
     >>> [apply_split_script(script, "wouldn't") for script in both]
@@ -87,11 +87,7 @@ def split_scripts(token: str, words: Sequence[str]) -> list[str]:
 
 
 def apply_split_script(script: str, token: str) -> list[str]:
-    """The words of a token; the token alone, where it is too short for the script.
-
-    Raises:
-        InputError: The text is not a script.
-    """
+    """The words of a token; the token alone, where it is too short for the script."""
     if script == SINGLE:
         return [token]
     parts = script[1:].split(_SEPARATOR)
@@ -120,7 +116,6 @@ def _in_case_of(token: str, words: list[str]) -> list[str]:
 
 
 def _edit(written: str, lemma: str) -> tuple[str, str, str, str] | None:
-    """What is cut and put before and after the longest common part; ``None`` without one."""
     matcher = SequenceMatcher(None, written, lemma, autojunk=False)
     common = matcher.find_longest_match()
     if not common.size:
@@ -133,6 +128,5 @@ def _edit(written: str, lemma: str) -> tuple[str, str, str, str] | None:
 
 
 def _cost(edit: tuple[str, str, str, str]) -> int:
-    """How many characters are cut or put."""
     cut_before, before, cut_after, after = edit
     return int(cut_before) + len(before) + int(cut_after) + len(after)

@@ -1,10 +1,8 @@
-"""Binary brackets of a dependency tree: which two parts each stretch of words divides into.
+"""Binary brackets of a dependency tree: divisions of its stretches of words into two parts.
 
-Dependency trees have no constituents. Here a word and its dependents make binary ones: the word
-takes its dependents on the right, the nearest first, and then those on the left, the nearest first.
-So a stretch divides behind the subtree of its leftmost dependent, and, once nothing is left of the
-head, before that of its rightmost one. Where there are several dependents on the left, the brackets
-branch to the right.
+Dependency trees have no constituents. Here the word takes its dependents on the right, the nearest
+first, and then those on the left, the nearest first. So a stretch divides behind the subtree of its
+leftmost dependent, and, once nothing is left of the head, before that of its rightmost one.
 """
 
 from __future__ import annotations
@@ -25,11 +23,8 @@ LEAST_WORDS: Final = 3
 def brackets(parents: ArrayLike) -> IntArray | None:
     """First word, last word and last word of the first part of each bracket. *Shape:* (S, 3).
 
-    Only of stretches of at least `LEAST_WORDS` words. None for a tree that is not projective, whose
-    subtrees are not stretches.
-
-    Args:
-        parents: Position of each word's head; -1 for the one root. *Shape:* (n,).
+    Only of stretches of at least `LEAST_WORDS` words. None for a tree that is not projective.
+    ``parents`` (n,) has -1 for the one root.
 
     >>> brackets([3, 3, 3, -1, 3]).tolist()     # he is very happy now
     [[0, 4, 0], [1, 4, 1], [2, 4, 2]]
@@ -44,7 +39,6 @@ def brackets(parents: ArrayLike) -> IntArray | None:
 
 @njit(cache=True, nogil=True)
 def _subtrees(parents: IntArray) -> Any:
-    """First and last word of the subtree of each word, and its number of words."""
     first = np.arange(len(parents)).astype(np.int32)
     last, size = first.copy(), np.zeros(len(parents), np.int32)
     for word in range(len(parents)):
@@ -58,7 +52,7 @@ def _subtrees(parents: IntArray) -> Any:
 
 @njit(cache=True, nogil=True)
 def _divide(parents: IntArray, first: IntArray, last: IntArray) -> IntArray:
-    """Every division of a projective tree; n words have n - 1. *Shape:* (n - 1, 3)."""
+    """Every division of a projective tree of n words. *Shape:* (n - 1, 3)."""
     found, count = np.empty((max(len(parents) - 1, 0), 3), np.int32), 0
     for head in range(len(parents)):
         low, high = first[head], last[head]

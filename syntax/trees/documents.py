@@ -9,19 +9,15 @@ from syntax.trees.parse import WORD_COLUMNS, Parse
 
 
 def spacy_columns(parse: Parse) -> dict[str, Any]:
-    """The arguments of ``spacy.tokens.Doc`` after its vocabulary.
+    """Arguments of ``spacy.tokens.Doc`` after its vocabulary.
 
     spaCy has no multiword tokens and knows one space after a token, so the tokens of the document
-    are the *words* of the parse. Words that spell their token stand together as it does (*ca*
-    *n't*); words that do not (*de* *le* for *du*) stand apart, in place of the token, and the text
-    of the document differs there from that of the parse. ``user_data`` keeps what would be lost:
+    are the *words* of the parse. Words that do not spell their token (*de* *le* for *du*) stand
+    apart, and the text of the document differs there. ``user_data`` keeps what would be lost:
     ``text``, and ``multiword_tokens``, the first word, end and form of each.
 
-    Heads count words from 0 through the text; a root is its own head, with the label ``ROOT``, as
-    spaCy expects. Missing values are empty.
-
-    Of *du chat*, the words are ``["de", "le", "chat"]``, the heads ``[2, 2, 2]``, the labels
-    ``["case", "det", "ROOT"]``, and the multiword tokens ``[[0, 2, "du"]]``.
+    Heads count words from 0 through the text; a root is its own head, with the label ``ROOT``.
+    Of *du chat*, the words are ``["de", "le", "chat"]``, the heads ``[2, 2, 2]``.
     """
     heads = parse.parents().tolist()
     starts = [False] * parse.word_count
@@ -51,7 +47,7 @@ def spacy_columns(parse: Parse) -> dict[str, Any]:
 
 
 def _spaces(parse: Parse) -> list[bool]:
-    """Whether something stands between each word and the next one."""
+    """True where something stands between a word and the next one."""
     spans = zip(parse.word_start, parse.word_end, strict=True)
     apart = [
         end < start or (before, end) == (start, stop)
@@ -61,11 +57,10 @@ def _spaces(parse: Parse) -> list[bool]:
 
 
 def stanza_sentences(parse: Parse) -> list[list[dict[str, Any]]]:
-    """The sentences of ``stanza.Document(sentences, text=parse.text)``.
+    """Sentences of ``stanza.Document(sentences, text=parse.text)``; unknown columns are left out.
 
-    Multiword tokens are entries of their own before their words, as in CoNLL-U. Single words and
-    multiword tokens have ``start_char`` and ``end_char`` in the text, the words of a multiword
-    token if they spell it. Columns without a value are left out.
+    Multiword tokens are entries of their own before their words, as in CoNLL-U. All have
+    characters, except words that do not spell their token.
     """
     ranges = parse.token_ranges()
     spans = list(zip(parse.token_start, parse.token_end, strict=True))

@@ -1,9 +1,4 @@
-"""The best tree of a matrix of arc scores: Chu and Liu (1965), Edmonds (1967).
-
-Each word takes its best head. Where that makes a cycle, the cycle becomes one node, whose arcs say
-what the whole costs when another arc enters it; the best tree of the smaller graph tells where the
-cycle is opened.
-"""
+"""The best tree of a matrix of arc scores: Chu and Liu (1965), Edmonds (1967)."""
 
 from __future__ import annotations
 
@@ -17,18 +12,12 @@ from syntax.errors import InputError
 
 
 def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int32]:
-    """The heads of the tree with the highest sum of arc scores.
+    """Heads of the tree with the highest sum of arc scores. *Shape:* (W,), int32.
 
-    Args:
-        scores: Score of each head of each word: row = dependent, column 0 = ROOT, column i = word
-            i, counted from 1. The score of a word as its own head is not read; it may be a huge
-            negative number. *Shape:* (W, W + 1).
-        single_root: Exactly one word hangs from ROOT, as Universal Dependencies want it;
-            otherwise any number, at least one.
-
-    Returns:
-        Head of each word, 1-based, 0 for a root, as in CoNLL-U. *Shape:* (W,), int32. Where a word
-        has several best heads, the first counts, so the result is always the same.
+    ``scores`` (W, W + 1): row = dependent, column 0 = ROOT, column i = word i, counted from 1. The
+    score of a word as its own head is not read. With ``single_root`` exactly one word hangs from
+    ROOT, else one or more. Heads are 1-based, 0 for a root. Of several best heads of a word the
+    first counts, so the result is always the same.
 
     >>> spanning_tree([[5.0, 0, 8], [4, 9, 0]]).tolist()
     [0, 1]
@@ -56,14 +45,9 @@ def spanning_tree(scores: ArrayLike, single_root: bool = True) -> NDArray[np.int
 def sentence_heads(
     scores: ArrayLike, sentences: ArrayLike, single_root: bool = True
 ) -> NDArray[np.int32]:
-    """The heads of the words of several sentences, each with a tree of its own. *Shape:* (W,).
+    """Heads of the words of several sentences (-1: padding), each with a tree of its own.
 
-    They are positions among all words, 1-based, 0 for roots and padding.
-
-    Args:
-        scores: As for `spanning_tree`, over all words; those between sentences are not read.
-        sentences: Sentence of each word; -1 for padding. *Shape:* (W,).
-        single_root: As for `spanning_tree`.
+    They are positions among all words, 1-based, 0 for roots and padding. *Shape:* (W,).
     """
     matrix, owner = np.asarray(scores, np.float64), np.asarray(sentences)
     heads = np.zeros(len(owner), np.int32)
@@ -76,7 +60,7 @@ def sentence_heads(
 
 
 def are_root(relations: Sequence[str]) -> NDArray[np.bool_]:
-    """Which relations are ``root``, with a subtype or without. *Shape:* (R,)."""
+    """True for ``root``, with a subtype or without. *Shape:* (R,)."""
     return np.array([name.partition(":")[0] == "root" for name in relations], bool)
 
 
@@ -98,10 +82,7 @@ def best_relations(
 
 
 def _greedy_heads(scores: NDArray[np.float64], single_root: bool) -> NDArray[np.int32] | None:
-    """The best head of each word, if they are a tree, as of most sentences; else ``None``.
-
-    Overwrites the scores of words as their own heads.
-    """
+    """Best head of each word, if they are a tree, else ``None``; overwrites the diagonal."""
     own = np.arange(len(scores))
     scores[own, own + 1] = -np.inf
     heads = scores.argmax(1)
@@ -116,8 +97,9 @@ def _greedy_heads(scores: NDArray[np.float64], single_root: bool) -> NDArray[np.
 def _best_heads(scores: NDArray[np.float64]) -> NDArray[np.int32]:
     """Heads of the best tree over nodes, of which 0 is the root; overwrites the scores.
 
-    A cycle lives on under its first node. What is noted of each says at which of its nodes the arc
-    from another node would enter it, and from which of them another node would hang.
+    Each word takes its best head. A cycle becomes one node, under its first node, whose arcs say
+    what the whole costs when another arc enters it. Noted are the nodes where an arc from another
+    node would enter a cycle, and from which another node would hang.
     """
     np.fill_diagonal(scores, -np.inf)
     alive = np.ones(len(scores), bool)
@@ -149,7 +131,7 @@ def _best_heads(scores: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def _on_cycle(heads: NDArray[np.int64], alive: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """The nodes of the first cycle that a walk from head to head finds; ``None`` without one."""
+    """Nodes of the first cycle that a walk from head to head finds; ``None`` without one."""
     above = heads.tolist()
     walks = [0] * len(above)  # the walk on which a node was seen first
     for start in np.flatnonzero(alive).tolist()[1:]:

@@ -1,8 +1,7 @@
 """Parses with a share of heads or relations replaced, to measure robustness against errors.
 
-Source: Zhang et al. 2020 (AAAI, "SG-Net"), section 7.6, which replaces heads at random to measure
-robustness against noisy parses. Every sentence stays a tree of UD: one root, no cycle, and the
-relation `root` only at the root.
+Source: Zhang et al. 2020 (AAAI, "SG-Net"), section 7.6, which replaces heads at random. Every
+sentence stays a tree of UD: one root, no cycle, and the relation `root` only at the root.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _RELATIONS: Final = tuple(relation for relation in DEPREL[1:] if relation != _RO
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """How much is replaced, of what, and by which seed.
+    """Share of words that is replaced, kinds of replacement, and seed.
 
     Attributes:
         share: Share of the words of each sentence with another head or relation, from 0 to 1. A
@@ -66,9 +65,7 @@ def noisy_parse(parse: Parse, noise: Noise, name: str) -> Parse:
     a descendant of the new one, and the two exchange relations. If a drawn word keeps its head, the
     sentence's heads are drawn again; it keeps the head where no draw finds another, such as the
     only word of a sentence. Relations: words except the root are drawn and get a random other
-    relation.
-
-    The draws depend on the seed and on the name of the text, such as the key of its parse.
+    relation. The draws depend on the seed and on ``name``, such as the key of the parse.
     """
     head, deprel = list(parse.head), list(parse.deprel)
     for number, (first, end) in enumerate(parse.word_ranges()):
@@ -100,7 +97,7 @@ def _move_heads(heads: list[int], labels: list[str | None], share: float, draw: 
 
 
 def _moved(heads: list[int], labels: list[str | None], drawn: Sequence[int], draw: Random) -> None:
-    """Move the words one by one, each to a random place where it closes no circle."""
+    """Move words one by one, each to a random place where it closes no circle."""
     old, rest = tuple(heads), list(drawn)
     root = heads.index(0) + 1
     if root in rest:
@@ -120,7 +117,6 @@ def _moved(heads: list[int], labels: list[str | None], drawn: Sequence[int], dra
 def _change_root(
     heads: list[int], labels: list[str | None], root: int, word: int, draw: Random
 ) -> None:
-    """Make a word the root, and a descendant of it the head of the old root."""
     heads[root - 1] = draw.choice(sorted(_subtree(heads, word)))
     heads[word - 1] = 0
     labels[root - 1], labels[word - 1] = labels[word - 1], labels[root - 1]
@@ -136,7 +132,6 @@ def _exchange_labels(
 
 
 def _subtree(heads: Sequence[int], top: int) -> set[int]:
-    """A word and its descendants, 1-based."""
     below, rest = {top}, set(range(1, len(heads) + 1)) - {top}
     while found := {word for word in rest if heads[word - 1] in below}:
         below |= found

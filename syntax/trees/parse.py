@@ -1,8 +1,4 @@
-"""A parsed text in columns, which parsers return, the store keeps and pipelines align.
-
-An object for each word would take more time than the rest of the pipeline, so a parse holds flat
-lists over the words and tokens of the whole text. `Parse.sentences` makes the objects.
-"""
+"""A parsed text in columns, since an object for each word takes more time than a whole pipeline."""
 
 from __future__ import annotations
 
@@ -31,7 +27,6 @@ class Parse:
     each token to one sentence, in order, so the columns hold only their starts.
 
     Attributes:
-        text: The text as received (for pre-tokenized input, the tokens joined by single spaces).
         form ... misc: One entry per syntactic word (W), ``None`` where the parser has no value.
         head: One per word, 1-based within its sentence, 0 for a root, as in CoNLL-U.
         word_start, word_end: Character span of each word. The words of a multiword token split
@@ -70,7 +65,6 @@ class Parse:
 
     @property
     def word_count(self) -> int:
-        """Number of syntactic words, W."""
         return len(self.form)
 
     def word_ranges(self) -> list[tuple[int, int]]:
@@ -78,7 +72,6 @@ class Parse:
         return list(pairwise([*self.sentence_first_word, self.word_count]))
 
     def token_ranges(self) -> list[tuple[int, int]]:
-        """First word and end of each token, as positions in the text."""
         return list(pairwise([*self.token_first_word, self.word_count]))
 
     def parents(self) -> NDArray[np.int32]:
@@ -89,27 +82,22 @@ class Parse:
         return np.where(heads > 0, heads - 1 + np.repeat(starts, lengths), -1).astype(np.int32)
 
     def sentence_ids(self) -> NDArray[np.int32]:
-        """Sentence of each word, 0-based. *Shape:* (W,)."""
         starts = np.asarray(self.sentence_first_word, dtype=np.int32)
         lengths = np.diff(starts, append=np.int32(self.word_count))
         return np.repeat(np.arange(len(starts), dtype=np.int32), lengths)
 
     def sentences(self) -> list[Sentence]:
-        """The analysis as CoNLL-U sentences, which are valid for any text.
+        """CoNLL-U sentences, which are valid for any text.
 
-        MISC records the spacing of the text (`syntax.trees.spacing`), so that
+        MISC records the spacing (`syntax.trees.spacing`), so that
         ``parse_from_sentences(sentences, layout="spaces")`` restores text and spans exactly.
-        ``# text`` has a single space between tokens that are not adjacent. Tabs and line breaks of
-        a form become spaces there and are kept in ``SpacesInToken``.
+        Tabs and line breaks of a form become spaces, and are kept in ``SpacesInToken``.
         """
         pairs = zip(self.word_ranges(), self._token_spans(), strict=True)
         return [_sentence(self, *pair) for pair in pairs]
 
     def document(self, name: str) -> list[Sentence]:
-        """The `sentences` with a ``# sent_id`` each: the document's name and the number from 1.
-
-        UD's validator requires both comments. The documents of a file need different names.
-        """
+        """The `sentences` with ``# sent_id``, as UD's validator requires: ``name`` and a number."""
         return [
             replace(sentence, comments=(f"# sent_id = {name}-{number}", *sentence.comments))
             for number, sentence in enumerate(self.sentences(), 1)
@@ -120,7 +108,6 @@ class Parse:
         return [_surface_sentence(self, *span) for span in self._token_spans()]
 
     def _token_spans(self) -> list[tuple[int, int]]:
-        """First token and end of each sentence, as positions in the text."""
         cuts = [bisect_left(self.token_first_word, first) for first in self.sentence_first_word]
         return list(pairwise([*cuts, len(self.token_start)]))
 
@@ -141,7 +128,6 @@ def _same_length(kind: str, parse: Parse, columns: tuple[str, ...]) -> None:
 
 
 def _partition(kind: str, first_word: list[int], words: int) -> None:
-    """Check that starts split the words into non-empty parts."""
     bounds = [*first_word, words]
     if bounds[0] != 0 or not all(map(lt, bounds, bounds[1:])):
         raise InputError(
@@ -162,12 +148,7 @@ def _in_order(kind: str, start: list[int], end: list[int], length: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SurfaceSentence:
-    """Text and MISC of a sentence in CoNLL-U.
-
-    Attributes:
-        text: The value of ``# text``.
-        word_misc: MISC of each word, without the spacing of multiword tokens.
-    """
+    """``# text`` and MISC of a sentence, without the spacing of multiword tokens."""
 
     text: str
     word_misc: list[str | None]
@@ -175,8 +156,6 @@ class SurfaceSentence:
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """A surface token; words are positions in the text."""
-
     form: str
     first_word: int
     end_word: int
@@ -196,7 +175,6 @@ def _sentence(parse: Parse, words: tuple[int, int], tokens: tuple[int, int]) -> 
 
 
 def _spelled(parse: Parse, at: int) -> tuple[str, int, int, list[str]]:
-    """A token's form, its first word, the end of its words, and its spacing in MISC."""
     text, starts, first_words = parse.text, parse.token_start, parse.token_first_word
     start, end, first_word = starts[at], parse.token_end[at], first_words[at]
     is_last = at + 1 == len(starts)

@@ -17,22 +17,14 @@ from syntax.errors import InputError
 
 
 class PointerSteps(NamedTuple):
-    """The steps of a tree over W words; positions count from ROOT, which is 0.
-
-    Attributes:
-        tops: Node on top of the stack. *Shape:* (2W + 1,), int64.
-        targets: Where it points: a child, or itself. *Shape:* (2W + 1,), int64.
-    """
+    """Nodes on ``tops`` of the stack and their ``targets``; ROOT is 0. *Shape:* (2W + 1,) each."""
 
     tops: NDArray[np.int64]
     targets: NDArray[np.int64]
 
 
 def pointer_steps(heads: ArrayLike) -> PointerSteps:
-    """The steps that build a tree from left to right.
-
-    Args:
-        heads: Head of each word, 1-based, 0 for a root. *Shape:* (W,).
+    """Steps that build a tree from left to right; heads (W,) are 1-based, 0 for a root.
 
     >>> pointer_steps([2, 0]).targets.tolist()
     [2, 1, 1, 2, 0]
@@ -60,13 +52,7 @@ def pointer_steps(heads: ArrayLike) -> PointerSteps:
 
 
 def heads_of_steps(targets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """The tree that steps build. *Shape:* (W,), int64, 1-based heads.
-
-    Args:
-        targets: Where the node on top of the stack points, at each step. *Shape:* (2W + 1,).
-
-    Raises:
-        InputError: The steps build no tree.
+    """The tree that steps (2W + 1,) build. *Shape:* (W,), int64, 1-based heads.
 
     >>> heads_of_steps([2, 1, 1, 2, 0]).tolist()
     [2, 0]

@@ -1,8 +1,6 @@
 """Agreement of two analyses of a text: the metrics of the CoNLL 2018 shared task.
 
-The system may split the text into other sentences, tokens and words than the gold standard, so
-units are not compared by position. Both analyses cover the same characters (without white space),
-and units are compared by the characters they cover:
+Both analyses cover the same characters (without white space), by which units are compared:
 
 * a *token* or a *sentence* is correct if the gold standard has one over the same characters;
 * *words* are first aligned: a word that is a whole token, by its characters; the words of
@@ -10,8 +8,6 @@ and units are compared by the characters they cover:
   lower-cased forms within the part of the text that overlapping multiword tokens cover;
 * every other metric counts aligned words with the same annotation. Only universal features count,
   and of a relation only the part before ``:``; a gold lemma ``_`` matches any lemma.
-
-Precision is over the system's units, recall over the gold standard's.
 
 Source: Zeman et al. (2018), "CoNLL 2018 Shared Task: Multilingual Parsing from Raw Text to
 Universal Dependencies", section 5, and https://universaldependencies.org/conll18/evaluation.html.
@@ -31,7 +27,6 @@ METRICS: Final = (
     *("Tokens", "Sentences", "Words"),
     *("UPOS", "XPOS", "UFeats", "AllTags", "Lemmas", "UAS", "LAS"),
 )
-"""Names of the metrics, in the order in which `evaluate` gives them."""
 
 UNIVERSAL_FEATURES: Final = frozenset(
     (
@@ -41,7 +36,7 @@ UNIVERSAL_FEATURES: Final = frozenset(
         *("Polarity", "Person", "Polite"),
     )
 )
-"""The features that the shared task compares: those of Universal Dependencies 2.2."""
+"""Features that the shared task compares: those of Universal Dependencies 2.2."""
 
 Span = tuple[int, int]
 
@@ -67,17 +62,14 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Share of the system's units that are correct; 0 if there are none."""
         return _percent(self.correct, self.system)
 
     @property
     def recall(self) -> float:
-        """Share of the gold units that the system has; 0 if there are none."""
         return _percent(self.correct, self.gold)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of precision and recall, which papers report."""
         return _percent(2 * self.correct, self.gold + self.system)
 
     @property
@@ -87,10 +79,9 @@ class Score:
 
 
 def evaluate(gold: Iterable[Sentence], system: Iterable[Sentence]) -> dict[str, Score]:
-    """Score a system's analysis of a text against the gold standard.
+    """Score a system's analysis of a text against the gold standard, by each of `METRICS`.
 
-    Returns one score per name in `METRICS`. Only white space may differ between the two texts;
-    else it raises `TextMismatchError`.
+    Only white space may differ between the two texts; else it raises `TextMismatchError`.
 
     >>> from syntax.trees.sentence import Sentence, Token, Word
     >>> one = [Sentence((Word(1, "Go", head=0, deprel="root"),), (Token("Go", (1,)),))]
@@ -123,7 +114,7 @@ class PlacedWord:
 
     Attributes:
         span: Start and end in the text without white space.
-        multiword: Whether other words may share these characters.
+        multiword: True if other words may share these characters.
         parent: Position of the head in the text, -1 for a root, -2 without a head.
     """
 
@@ -153,7 +144,6 @@ def align_words(gold: list[PlacedWord], system: list[PlacedWord]) -> list[tuple[
 
 
 def _layout(sentences: Iterable[Sentence]) -> _Layout:
-    """The characters that every unit of an analysis covers."""
     layout = _Layout("", [], [], [])
     texts: list[str] = []
     at = 0
@@ -199,7 +189,6 @@ def _multiword_regions(words: Iterable[PlacedWord]) -> list[Span]:
 def _split_by_region(
     words: list[PlacedWord], regions: list[Span]
 ) -> tuple[dict[Span, int], dict[int, list[int]]]:
-    """Words outside of every region by span, and the words inside each region."""
     free: dict[Span, int] = {}
     bound: dict[int, list[int]] = {}
     region = 0
@@ -233,7 +222,6 @@ def _common_words(
 
 
 def _common_lengths(left: list[str], right: list[str]) -> list[list[int]]:
-    """Length of the longest common subsequence of every pair of suffixes."""
     common = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in reversed(range(len(left))):
         for j in reversed(range(len(right))):
@@ -271,7 +259,6 @@ def _universal(feats: str | None) -> list[str]:
 
 
 def _tags(word: Word) -> tuple[str | None, str | None, list[str]]:
-    """UPOS, XPOS and universal features: what AllTags compares."""
     return word.upos, word.xpos, _universal(word.feats)
 
 
@@ -292,4 +279,4 @@ _AGREEMENT: Final[dict[str, Callable[[Word, Word], Any]]] = {
     "UAS": lambda gold, system: True,  # noqa: ARG005
     "LAS": lambda gold, system: _relation(gold.deprel) == _relation(system.deprel),
 }
-"""Whether two aligned words agree; for UAS and LAS, given that their heads do."""
+"""Agreement of two aligned words; for UAS and LAS, given that their heads agree."""

@@ -1,8 +1,4 @@
-"""One CoNLL-U sentence: syntactic words, surface tokens, empty nodes, comments.
-
-Every column is kept as it stands in the file (``None`` for ``_``), so that writing restores the
-bytes that were read.
-"""
+"""One CoNLL-U sentence, whose columns are kept as they stand in the file (``None`` for ``_``)."""
 
 from __future__ import annotations
 
@@ -33,9 +29,8 @@ class Word:
 class Token:
     """A surface token: one word, or several (a multiword token, a line ``4-5``).
 
-    ``lemma`` ... ``deps`` are the columns of the range line, which UD leaves empty except ``feats``
-    (``Typo=Yes``). For a single word they are ``None``, and its ``Word`` has them. ``span_line`` is
-    True if the file writes one word as a range (``4-4``).
+    ``lemma`` ... ``deps`` are those of the range line, mostly empty; for a single word they are
+    ``None``. ``span_line`` is True if the file writes one word as a range (``4-4``).
     """
 
     form: str
@@ -52,16 +47,13 @@ class Token:
 
     @property
     def is_multiword(self) -> bool:
-        """Whether the token is written as a range (a range of one word counts)."""
+        """True if the token is written as a range (a range of one word counts)."""
         return self.span_line or len(self.word_ids) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyNode:
-    """A node of the enhanced graph that no surface word realises (id ``8.1``).
-
-    ``columns`` are the nine columns after the id, as the file has them.
-    """
+    """A node (id ``8.1``) of the enhanced graph without a word; nine columns follow its id."""
 
     id: tuple[int, int]
     columns: tuple[str, ...]
@@ -91,7 +83,6 @@ class Sentence:
         )
 
     def _repr_svg_(self) -> str:
-        """The picture that notebooks show: the tree as arcs."""
         from syntax.drawing.trees import draw_sentence
 
         return draw_sentence(self).svg()
@@ -115,10 +106,7 @@ class Sentence:
         )
 
     def comment(self, key: str) -> str | None:
-        """Value of the first comment ``# key = value``; ``None`` if there is none.
-
-        White space around the key, and one space before the value, are optional.
-        """
+        """Value of the first comment ``# key = value``; white space around the key is optional."""
         for line in self.comments:
             name, separator, value = line[1:].partition("=")
             if separator and name.strip() == key:

@@ -1,9 +1,9 @@
 r"""White space around and inside tokens, as MISC columns record it.
 
-``SpaceAfter=No`` means that the next token follows at once. Other spacing is recorded as
-characters, in UDPipe's attributes ``SpacesBefore``, ``SpacesAfter`` and ``SpacesInToken``, whose
-values escape white space and the MISC separator: ``\s \t \n \r \p`` (``|``) and ``\\``. Other white
-space is written ``\u00A0``, as UD_English-EWT does.
+``SpaceAfter=No`` means that the next token follows at once. Other spacing is recorded in UDPipe's
+attributes ``SpacesBefore``, ``SpacesAfter`` and ``SpacesInToken``, whose values escape white space
+and the MISC separator: ``\s \t \n \r \p`` (``|``) and ``\\``. Other white space is written
+``\u00A0``, as UD_English-EWT does.
 
 Source: https://ufal.mff.cuni.cz/udpipe/1/users-manual, "Preserving Original Spaces".
 """
@@ -42,13 +42,12 @@ def unescape_spaces(value: str) -> str:
 
 
 def safe_column(value: str) -> str:
-    """The value as a CoNLL-U column: without tabs, line breaks and outer white space, not empty."""
+    """A value fit for a CoNLL-U column: no tabs, line breaks and outer white space, not empty."""
     line = value if value.isprintable() else _BREAKS.sub(" ", value)
     return line.strip() or "_"
 
 
 def attribute(misc: str | None, key: str) -> str | None:
-    """Value of the first ``key=value`` in a MISC column; ``None`` if there is none."""
     if misc is None or key not in misc:
         return None
     prefix = f"{key}="
@@ -82,14 +81,7 @@ def space_after(misc: str | None) -> str:
 
 
 def spacing_entries(form: str, written: str, before: str, after: str) -> list[str]:
-    """The MISC entries from which `surface`, `space_before` and `space_after` restore the text.
-
-    Args:
-        form: The FORM column.
-        written: The token's characters in the text.
-        before: Characters before it that belong to no other token.
-        after: Characters up to the next token.
-    """
+    """MISC entries from which `surface`, `space_before` and `space_after` restore the text."""
     if after in ("", " ") and not before and written == form:
         return [] if after else ["SpaceAfter=No"]
     glued = not any(character.isspace() for character in after)
@@ -102,7 +94,7 @@ def spacing_entries(form: str, written: str, before: str, after: str) -> list[st
 
 
 def with_spacing(misc: str | None, entries: list[str]) -> str | None:
-    """A MISC column whose spacing is ``entries``; its other entries stay, in their order."""
+    """Replace the spacing of a MISC column by ``entries``; its others stay, in their order."""
     if misc is None:
         return "|".join(entries) or None
     own = misc.split("|")

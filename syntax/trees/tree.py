@@ -34,7 +34,6 @@ class DependencyTree:
         NoRootError, MultipleRootsError: Not exactly one head is 0.
         CycleError: Following the heads never reaches the root.
         HeadOutOfRangeError, MissingHeadError: A head is not a word of the sentence, or None.
-        InputError: The numbers of heads and relations differ.
 
     Example:
         >>> DependencyTree([2, 0], ["nsubj", "root"]).parents
@@ -57,7 +56,6 @@ class DependencyTree:
         return len(self.heads)
 
     def _repr_svg_(self) -> str:
-        """The picture that notebooks show: the tree as arcs over the numbers of its words."""
         from syntax.drawing.trees import draw_tree
 
         return draw_tree(self).svg()
@@ -74,7 +72,6 @@ class DependencyTree:
 
 
 def _checked(heads: Sequence[int | None]) -> tuple[int, ...]:
-    """The heads, checked to form one tree."""
     fits = range(len(heads) + 1).__contains__
     if set(map(type, heads)) == {int} and all(map(fits, heads)):  # the common case, checked fast
         checked = tuple(cast("Sequence[int]", heads))

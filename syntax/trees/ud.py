@@ -1,7 +1,6 @@
 """The closed inventories of Universal Dependencies v2, as small integers for storage.
 
-Id 0 is "none": a special token, padding, or a missing value. The order is part of the stored
-format: append, never reorder.
+Id 0 is "none". The order is part of the stored format: append, never reorder.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ UPOS: Final = (
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
     *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 )
-"""Universal part-of-speech tags by id (17 of them, after "none")."""
 
 DEPREL: Final = (
     "_",
@@ -27,7 +25,7 @@ DEPREL: Final = (
     *("fixed", "flat", "goeswith", "iobj", "list", "mark", "nmod", "nsubj", "nummod", "obj"),
     *("obl", "orphan", "parataxis", "punct", "reparandum", "root", "vocative", "xcomp"),
 )
-"""Universal relations by id (37 of them, after "none"); subtypes share their relation's id."""
+"""Universal relations by id; subtypes share their relation's id."""
 
 _UPOS_IDS: Final = {tag: index for index, tag in enumerate(UPOS)}
 _DEPREL_IDS: Final = {relation: index for index, relation in enumerate(DEPREL)}
@@ -49,10 +47,8 @@ def deprel_id(relation: str | None) -> int:
 
 
 def upos_ids(tags: Sequence[str | None]) -> NDArray[np.uint8]:
-    """Ids of many UPOS tags. *Shape:* (W,), uint8."""
     return np.fromiter(map(upos_id, tags), np.uint8, len(tags))
 
 
 def deprel_ids(relations: Sequence[str | None]) -> NDArray[np.uint8]:
-    """Ids of many relations. *Shape:* (W,), uint8."""
     return np.fromiter(map(deprel_id, relations), np.uint8, len(relations))

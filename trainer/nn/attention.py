@@ -1,15 +1,8 @@
 """Syntax in stock encoders' attention, through transformers' attention interface.
 
-No modelling code is forked: an encoder built with one of our two implementations hands the
-keyword ``syntax`` down to its attention function, which adds a layer's biases before the stock
-computation. Without that keyword an encoder computes exactly what the stock one does.
-
-A layer with a table of relative positions adds them to the scores (`trainer.nn.relative`).
-
-A layer may also attend twice, to everything and to what is near in the tree, and weigh the two for
-each position (`LocalAttention`).
-
-A loss may read some rows of the last layer's attention weights: see `trainer.nn.rows`.
+An encoder built with one of our two implementations hands the keyword ``syntax`` down to its
+attention function, which adds a layer's biases before the stock computation. Without that keyword
+an encoder computes exactly what the stock one does.
 
 Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``L``
 wordpieces, ``R`` rows of the weights (any number up to L), ``D`` head size.
@@ -32,16 +25,14 @@ from syntax.errors import SpecError
 
 SDPA: Final = "parsebank_sdpa"
 EAGER: Final = "parsebank_eager"
-"""Slower, but gives the attention weights; what tests compare `SDPA` with."""
+"""Gives the attention weights, but is slower; tests compare `SDPA` with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalAttention:
     """A second attention of the same heads, to near positions only, mixed with the first.
 
-    Attributes:
-        mask_BLL: bool, what each position may attend to; every real row has an entry.
-        weight_BL: Share of this attention in the outcome, from 0 to 1.
+    Every real row of the bool mask has an entry; ``weight_BL`` is this attention's share, 0 to 1.
     """
 
     mask_BLL: Tensor
@@ -73,18 +64,14 @@ Attention: TypeAlias = Callable[..., tuple[Tensor, Tensor | None]]
 
 @dataclass(frozen=True, slots=True)
 class LayerAttention:
-    """All that the attention weights of a layer are computed from.
-
-    Whatever changes scores (biases of syntax, relative positions, padding) is in the states or in
-    the mask.
+    """All that a layer's attention weights are computed from; biases are in the states or the mask.
 
     Attributes:
         query, key: *Shape:* (B, N, L, D).
         mask: bool, what may be attended to, or numbers that are added to the scaled scores;
-            broadcast to (B, N, L, L). None masks nothing.
-        local: The second attention, if there is one.
+            broadcast to (B, N, L, L).
         scaling: Factor of the scores; the inverse root of D when left out.
-        dropout: Probability with which the layer drops a weight; 0 outside training.
+        dropout: 0 outside training.
     """
 
     query: Tensor
@@ -98,16 +85,11 @@ class LayerAttention:
 class Keeper(Protocol):
     """Told by each layer in turn what it attends with."""
 
-    def keep(self, layer: LayerAttention) -> None:
-        """Take what one layer attends with."""
-        ...
+    def keep(self, layer: LayerAttention) -> None: ...
 
 
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function of transformers that also reads keywords of ours.
-
-    They are ``syntax``, ``local`` and ``keeper``.
-    """
+    """An attention function that also reads the keywords ``syntax``, ``local`` and ``keeper``."""
 
     def forward(
         module: nn.Module,
@@ -161,11 +143,7 @@ def eager_attention(
     dropout: float = 0.0,
     **_options: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Scaled dot-product attention, spelt out (Vaswani et al. 2017, equation 1).
-
-    Returns:
-        The heads' outputs, *shape* (B, L, N, D), and the attention weights, (B, N, L, L).
-    """
+    """Scaled dot-product attention (Vaswani et al. 2017, equation 1); outputs are (B, L, N, D)."""
     weights_BNLL = attention_weights(query, key, attention_mask, scaling=scaling)
     return _weighted(weights_BNLL, value, dropout, module.training)
 
@@ -177,18 +155,10 @@ def attention_weights(
     local: LocalAttention | None = None,
     scaling: float | None = None,
 ) -> Tensor:
-    """The attention weights of some positions, or of all, before dropout.
+    """The attention weights of R positions, before dropout. *Shape:* (B, N, R, L).
 
-    Args:
-        query_BNRD: Queries of R positions.
-        key_BNLD: Keys of all.
-        mask: As in `LayerAttention`, of the R positions: broadcast to (B, N, R, L).
-        local: Likewise: its mask has the *shape* (B, R, L), and its weight (B, R). With it the
-            weights are the mix of both attentions.
-        scaling: As in `LayerAttention`.
-
-    Returns:
-        *Shape:* (B, N, R, L).
+    Mask and scaling are as in `LayerAttention`, the mask of the R positions. With ``local``, whose
+    *shapes* here are (B, R, L) and (B, R), the weights are the mix of both attentions.
     """
     scores_BNRL = _scores(query_BNRD, key_BNLD, mask, scaling)
     if local is None:
@@ -203,10 +173,7 @@ def relative_scores(module: nn.Module, query_BNLD: Tensor, key_BNLD: Tensor) -> 
     """Terms of relative positions in the products of queries and keys, before scaling.
 
     With the row r = E[i - j + P - 1] of the layer's table: q_i r, and k_j r where the layer's
-    configuration says ``relative_key_query`` (`trainer.nn.relative`).
-
-    Returns:
-        *Shape:* (B, N, L, L); None for a layer without a table.
+    configuration says ``relative_key_query``. *Shape:* (B, N, L, L); None without a table.
     """
     table: Any = getattr(module, "distance_embedding", None)
     if table is None:
@@ -279,7 +246,6 @@ def _scores(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | No
 def _weighted(
     weights_BNLL: Tensor, value: Tensor, dropout: float, training: bool
 ) -> tuple[Tensor, Tensor]:
-    """The heads' outputs, *shape* (B, L, N, D), and the weights that made them."""
     weights_BNLL = F.dropout(weights_BNLL, dropout, training)
     return (weights_BNLL.to(value.dtype) @ value).transpose(1, 2).contiguous(), weights_BNLL
 
@@ -308,11 +274,7 @@ def _further_scores(
     relative_BNLL: Tensor | None,
     scaling: float | None,
 ) -> Tensor:
-    """The addend that makes scaled scores s of the first K heads s times a factor.
-
-    That is (factor - 1) s, and 0 for the other heads, so that the stock attention still does all
-    the rest. *Shape:* (B, N, L, L).
-    """
+    """The addend that multiplies scaled scores s of K heads by a factor: (factor - 1) s."""
     K, N = factor_BKLL.shape[1], query.shape[1]
     scores_BKLL = query[:, :K] @ key[:, :K].transpose(2, 3)
     if relative_BNLL is not None:

@@ -1,10 +1,8 @@
 """BART (Lewis et al. 2020) with a norm on top of encoder and decoder, as PLBART has it.
 
 Layers are transformers' own of PLBART: post-norm, GELU, learned positions, a norm over embeddings.
-PLBART's paper puts one more norm on top of each stack, "to stabilize training with FP16"; its
-weights as transformers reads them have none.
-
-Letters in shapes: ``B`` examples, ``L`` pieces, ``D`` width.
+PLBART's paper puts one more norm on top of each stack; its weights as transformers reads them have
+none.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ class NormedBartEncoder(PLBartEncoder):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        """As of `PLBartEncoder`, with the norm over the last states."""
         output = super().forward(*args, **options)
         output.last_hidden_state = self.layer_norm(output.last_hidden_state)
         if output.hidden_states is not None:
@@ -54,7 +51,6 @@ class NormedBartDecoder(PLBartDecoder):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        """As of `PLBartDecoder`, with the norm over the last states."""
         output = super().forward(*args, **options)
         output.last_hidden_state = self.layer_norm(output.last_hidden_state)
         return output
@@ -68,7 +64,7 @@ class GeneratingBart(GeneratingDecoder):
 
 
 def bart_decoder(encoder: PretrainedConfig) -> GeneratingBart:
-    """A decoder of the size of an encoder. What begins and ends its texts, a task says."""
+    """A decoder of the size of an encoder; the task says what begins and ends its texts."""
     sizes = encoder.to_dict()
     width, heads = int(encoder.hidden_size), int(encoder.num_attention_heads)
     config = NormedBartConfig(

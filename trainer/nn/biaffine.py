@@ -20,10 +20,7 @@ class Biaffine(nn.Module):
     the weights: half precision has no number for a hidden one.
 
     Args:
-        dependent: Width of the dependents' states.
-        head: Width of the heads' states.
-        outputs: Scores of a pair.
-        linear: Whether there are linear terms; otherwise each output has a constant alone.
+        linear: Without linear terms each output has a constant alone.
         as_one: Draw the bilinear weights of all outputs as one tensor, and the linear terms as
             matrices of their own, as NeuroNLP2 does (Ma et al. 2018): the first are much smaller
             then.
@@ -83,17 +80,11 @@ class FeatureDropout(nn.Dropout1d):
     """Dropout of whole features: one mask for all positions of a sequence (B, W, D)."""
 
     def forward(self, states_BWD: Tensor) -> Tensor:
-        """The states with some features 0 everywhere."""
         return super().forward(states_BWD.transpose(1, 2)).transpose(1, 2)
 
 
 def possible_heads(sentences_BW: Tensor, itself: bool = False) -> Tensor:
-    """ROOT and the words of its own sentence, for each word. *Shape:* (B, W, 1 + W), bool.
-
-    Args:
-        sentences_BW: Sentence of each word, -1 on padding.
-        itself: Whether a word may be its own head.
-    """
+    """ROOT and the words of its own sentence, for each word. *Shape:* (B, W, 1 + W), bool."""
     same_BWW = sentences_BW[:, :, None] == sentences_BW[:, None, :]
     same_BWW = same_BWW & (sentences_BW >= 0)[:, None, :]
     if not itself:

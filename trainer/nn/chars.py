@@ -21,9 +21,7 @@ EMBEDDING: Final = 50
 class CharLstm(nn.Module):
     """The last state of each direction over the characters of a word (Lample et al. 2016).
 
-    Args:
-        count: Characters that are known; their ids are 2 and higher, 1 is that of any other.
-        width: Of a word's state, half of it for each direction.
+    Known characters have ids from 2 on; 1 is any other, and 0 comes behind the last.
     """
 
     def __init__(self, count: int, width: int) -> None:
@@ -34,11 +32,7 @@ class CharLstm(nn.Module):
 
     @in_full_precision
     def forward(self, chars_BWC: Tensor) -> Tensor:
-        """The states of words, zeros of one without characters. *Shape:* (B, W, D).
-
-        Args:
-            chars_BWC: Ids of the characters, then 0.
-        """
+        """The states of words, zeros of one without characters. *Shape:* (B, W, D)."""
         real_BW = (chars_BWC > 0).any(2)
         chars_NC = chars_BWC[real_BW]
         states_BWD = self.embed.weight.new_zeros(*real_BW.shape, self.width)

@@ -18,14 +18,7 @@ from trainer.nn.recurrent import in_full_precision
 class BiLstm(nn.Module):
     """LSTMs in both directions; padding changes nothing.
 
-    The backward half reads each sequence turned round, so that it needs no packed sequences, which
-    cannot be exported.
-
-    Args:
-        width: Of the input.
-        hidden: Of each direction.
-        layers: How many.
-        dropout: Of the input of each layer.
+    The backward half reads each sequence turned round: packed sequences cannot be exported.
     """
 
     def __init__(self, width: int, hidden: int, layers: int, dropout: float) -> None:
@@ -39,12 +32,7 @@ class BiLstm(nn.Module):
 
     @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
-        """The states of words with what is around them. *Shape:* (B, W, 2 * hidden).
-
-        Args:
-            states_BWD: Of the words.
-            real_BW: Where a word is; the words come before all padding. bool.
-        """
+        """States of words in context, (B, W, 2 * hidden); words come before all padding."""
         turned_BW = _turned(real_BW)
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             dropped_BWD = self.dropout(states_BWD)
@@ -55,16 +43,12 @@ class BiLstm(nn.Module):
 
 
 class HighwayLstm(nn.Module):
-    """LSTMs in both directions with highway connections and recurrent dropout, as AllenNLP has it.
+    """Highway LSTMs in both directions with recurrent dropout, as in AllenNLP.
 
     Zhang et al. (2016), "Highway Long Short-Term Memory RNNs for Distant Speech Recognition", and
-    He et al. (2017), "Deep Semantic Role Labeling", section 2.1. A Python loop over words, so it is
-    slower than `BiLstm`.
+    He et al. (2017), "Deep Semantic Role Labeling", section 2.1. Slower than `BiLstm`.
 
     Args:
-        width: Of the input.
-        hidden: Of each direction.
-        layers: How many.
         dropout: Of the input of the first layer.
         recurrent_dropout: Of the state that each word gives the next, which is the output, too: one
             mask for all words of a sequence in a layer and direction (Gal and Ghahramani 2016).
@@ -84,7 +68,6 @@ class HighwayLstm(nn.Module):
 
     @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
-        """The states of words with what is around them; arguments as of `BiLstm`."""
         turned_BW, states_BWD = _turned(real_BW), self.dropout(states_BWD)
         for ahead, back in zip(self.forwards, self.backwards, strict=True):
             back_BWH = states_at(back(states_at(states_BWD, turned_BW)), turned_BW)
@@ -98,11 +81,6 @@ class HighwayLayer(nn.Module):
     With x the input, h the state of the word before, and c its cell: i, f, o, r = sigmoid(W x + U h
     + b), m = tanh(W x + U h + b), c' = i m + f c, h' = r o tanh(c') + (1 - r) (W x + b), each with
     weights of its own. He et al. (2017), equations 2 to 8; the last summand has no U.
-
-    Args:
-        width: Of the input.
-        hidden: Of the state.
-        dropout: Of the state.
     """
 
     own_initial_weights = True
@@ -124,7 +102,7 @@ class HighwayLayer(nn.Module):
         nn.init.ones_(self.of_state.bias[self.hidden : 2 * self.hidden])
 
     def forward(self, states_BWD: Tensor) -> Tensor:
-        """The states of the words. *Shape:* (B, W, H)."""
+        """States of the words. *Shape:* (B, W, H)."""
         given_WBG = self.of_input(states_BWD).transpose(0, 1)
         mask_BH = given_WBG.new_ones(given_WBG.shape[1], self.hidden)
         mask_BH = F.dropout(mask_BH, self.dropout, self.training)
@@ -148,7 +126,6 @@ class SharedDropout(nn.Module):
         self.rate = rate
 
     def forward(self, states_BWD: Tensor) -> Tensor:
-        """The states, some features of each sequence 0."""
         mask_B1D = torch.ones_like(states_BWD[:, :1])
         return states_BWD * F.dropout(mask_B1D, self.rate, self.training)
 
@@ -156,8 +133,7 @@ class SharedDropout(nn.Module):
 class WordTransformer(nn.Module):
     """Layers of a transformer over words, with sinusoidal positions (Vaswani et al. 2017).
 
-    Sines come before cosines, over rates from 1 to 1e-4, as in AllenNLP, which MicroBERT is built
-    on.
+    Sines come before cosines, over rates from 1 to 1e-4, as in AllenNLP, the base of MicroBERT.
     """
 
     def __init__(
@@ -173,7 +149,6 @@ class WordTransformer(nn.Module):
         keep_torch_weights(self)
 
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
-        """The states of words with what is around them; arguments as of `BiLstm`."""
         states_BWD = states_BWD + _halved_sinusoids(states_BWD.shape[1], self.width).to(states_BWD)
         # A sequence without words would attend to nothing, which is NaN; it may attend to all.
         hidden_BW = ~real_BW & real_BW.any(1, keepdim=True)
@@ -183,10 +158,7 @@ class WordTransformer(nn.Module):
 
 
 def sinusoids(count: int, width: int) -> Tensor:
-    """Positions as sines and cosines of falling frequency (Vaswani et al. 2017, section 3.5).
-
-    *Shape:* (count, width), float32.
-    """
+    """Sinusoidal positions (Vaswani et al. 2017, section 3.5). *Shape:* (count, width), float32."""
     places = torch.arange(count)[:, None]
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     found = torch.zeros(count, width)

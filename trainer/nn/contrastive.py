@@ -10,14 +10,10 @@ from torch import Tensor
 
 
 def examples_of(offsets: Tensor, count: int) -> Tensor:
-    """The example that each sample belongs to.
+    """The example that each sample belongs to. *Shape:* (S,), int64.
 
-    Args:
-        offsets: int64 (B + 1,), first sample of each example, and the end.
-        count: Samples, S; so that the host need not wait for the device to know it.
-
-    Returns:
-        int64, *shape* (S,).
+    ``offsets`` (B + 1,) has the first sample of each example, and the end; ``count`` is S, so that
+    the host need not wait for the device to know it.
     """
     rows_B = torch.arange(len(offsets) - 1, device=offsets.device)
     return rows_B.repeat_interleave(offsets.diff(), output_size=count)
@@ -26,14 +22,7 @@ def examples_of(offsets: Tensor, count: int) -> Tensor:
 def info_nce(positive_S: Tensor, negative_SK: Tensor, real_SK: Tensor, tau: float) -> Tensor:
     """``-s/tau + ln(exp(s/tau) + sum_k exp(s_k/tau))`` for similarities s of each sample.
 
-    Args:
-        positive_S: Similarity of the positive.
-        negative_SK: Those of the negatives.
-        real_SK: bool, which negatives there are.
-        tau: The temperature.
-
-    Returns:
-        Loss of each sample, 0 without a negative. *Shape:* (S,).
+    *Shape:* (S,), 0 without a negative; ``real_SK`` says which negatives there are.
     """
     negative_SK = (negative_SK / tau).masked_fill(~real_SK, -torch.inf)
     every = torch.cat([(positive_S / tau)[:, None], negative_SK], 1)

@@ -24,12 +24,9 @@ _STARTS: Final = frozenset("OBUS")
 class ConditionalRandomField(nn.Module):
     """Scores of whole sequences of tags: emissions, and transitions from tag to tag.
 
-    What the scheme forbids (`allowed_transitions`) is forbidden to the best sequence alone; the
-    likelihood sums over all sequences, as AllenNLP's module does.
-
-    Args:
-        names: The tags, in id order: BIO, or BIOUL.
-        ends: Whether the first and the last tag of a sequence have scores of their own.
+    The scheme (`allowed_transitions`) limits the best sequence alone; the likelihood sums over all
+    sequences, as AllenNLP's module does. Names are of BIO or BIOUL, in id order; with ``ends`` the
+    first and the last tag of a sequence have scores of their own.
     """
 
     own_initial_weights = True
@@ -52,18 +49,11 @@ class ConditionalRandomField(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the transitions."""
         for weight in self.parameters():
             nn.init.normal_(weight, std=0.02)
 
     def forward(self, emissions_BTC: Tensor, tags_BT: Tensor, real_BT: Tensor) -> Tensor:
-        """Negative log-likelihood of the tags of each sequence. *Shape:* (B,), float32.
-
-        Args:
-            emissions_BTC: Score of each tag at each token.
-            tags_BT: The tags; what stands on padding is not read.
-            real_BT: Where a token is; tokens come before padding. bool.
-        """
+        """Negative log-likelihood of each sequence's tags, float32 (B,); padding comes last."""
         emissions_BTC = emissions_BTC.float()
         return self._log_partition(emissions_BTC, real_BT) - self._score(
             emissions_BTC, tags_BT.clamp(min=0), real_BT
@@ -106,7 +96,6 @@ class ConditionalRandomField(nn.Module):
         return (scores_BC + self.end_C).logsumexp(1)
 
     def _score(self, emissions_BTC: Tensor, tags_BT: Tensor, real_BT: Tensor) -> Tensor:
-        """Score of one sequence of tags. *Shape:* (B,)."""
         emitted_BT = emissions_BTC.gather(2, tags_BT[:, :, None])[:, :, 0]
         steps_BT = self.transitions_CC[tags_BT[:, :-1], tags_BT[:, 1:]]
         last_B1 = (real_BT.sum(1, keepdim=True) - 1).clamp(min=0)
@@ -121,11 +110,7 @@ class ConditionalRandomField(nn.Module):
 def allowed_transitions(names: Sequence[str]) -> list[list[bool]]:
     """Tags that may follow another: row = before, column = behind.
 
-    Args:
-        names: Tags of BIO, or BIOUL (which is BILOU), or BIOES, in id order.
-
-    Returns:
-        One row and column more than names: the last row is the start, the last column the end.
+    The last row is the start, the last column the end. Tags are of BIO, BIOUL (BILOU), or BIOES.
 
     >>> allowed_transitions(["O", "B-X", "I-X"])[0]
     [True, True, False, True]

@@ -1,4 +1,4 @@
-"""From states back to pieces: the decoder of masked language modelling.
+"""The decoder of masked language modelling, from states back to pieces.
 
 Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces, ``D`` width
 of the states, ``E`` width of the word embeddings, ``V`` ids.
@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 
 
 class PieceDecoder(nn.Module):
-    """Linear, GELU, LayerNorm, and the product with the encoder's word embeddings.
+    """BERT's decoder: linear, GELU, LayerNorm, and the product with the word embeddings.
 
-    BERT's decoder; its weights are those of the embeddings (tied), which the encoder owns.
-
-    Args:
-        config: Sizes of the stock encoder.
-        width: Of the states.
-        output_bias: Whether each id has a bias, as in BERT; MicroBERT's release has none.
+    The encoder owns these (tied weights). MicroBERT's release has no ``output_bias``.
     """
 
     def __init__(self, config: SyntaxConfig, width: int, output_bias: bool = True) -> None:
@@ -53,7 +48,7 @@ class PieceDecoder(nn.Module):
         self._encoder = (encoder,)  # in a tuple: a module of a module would be saved twice
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits of the ids. *Shape:* that of the states, (..., D), with V for D; float32."""
+        """Logits of the ids. *Shape:* (..., V), float32."""
         (encoder,) = self._encoder
         assert encoder.stock is not None
         words: Any = encoder.stock.get_input_embeddings()
@@ -62,10 +57,7 @@ class PieceDecoder(nn.Module):
         return found.float()
 
     def predict(self, states_BLD: Tensor, batch: SyntaxBatch) -> tuple[Tensor, Tensor]:
-        """Logits of the predicted pieces, *shape* (M, V), and their mean cross-entropy.
-
-        The loss of a batch without such pieces is 0; its gradients, too.
-        """
+        """Logits of the predicted pieces, *shape* (M, V), and the mean loss; 0 without any."""
         positions_M, targets_M = batch.extra(POSITIONS), batch.extra(TARGETS)
         logits_MV = self(states_BLD.flatten(0, 1)[positions_M])
         total = F.cross_entropy(logits_MV, targets_M, reduction="sum")

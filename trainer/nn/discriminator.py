@@ -16,23 +16,16 @@ from syntax.variant import Variant, is_released
 from trainer.nn.biaffine import keep_torch_weights
 
 Level: TypeAlias = Literal["word", "sentence"]
-"""The classified: each word, or the mean over the words of a sequence."""
+"""The unit that is classified: each word, or the mean over the words of a sequence."""
 
 _CONVOLVED: Final = 128
 _BLOCKS: Final = 3
 _PART: Final = 0.3
-"""Of what a block adds to its input."""
+"""Factor of what a block adds to its input."""
 
 
 class Discriminator(nn.Module):
-    """Linear maps of each word's state, or of their mean, with tanh between them.
-
-    Args:
-        width: Of the states.
-        scores: Of each word or sentence.
-        hidden: Widths between the maps.
-        level: What is classified.
-    """
+    """Linear maps of each word's state, or of their mean, with tanh between them."""
 
     def __init__(
         self, width: int, scores: int, hidden: tuple[int, ...] = (256, 128), level: Level = "word"
@@ -46,12 +39,7 @@ class Discriminator(nn.Module):
         keep_torch_weights(self)
 
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and which of them count: (B, W, C) and bool (B, W); W is 1 of sentences.
-
-        Args:
-            states_BWD: Of the words.
-            real_BW: Where a word is.
-        """
+        """Scores, and which of them count: (B, W, C) and bool (B, W); W is 1 of sentences."""
         read_BWD = self.read(states_BWD, real_BW)
         if self.level == "sentence":
             counts_B11 = real_BW.sum(1)[:, None, None]
@@ -67,14 +55,9 @@ class Discriminator(nn.Module):
 class StrongDiscriminator(Discriminator):
     """Three convolutional blocks over the words, then a linear map.
 
-    A block is ``x + .3 conv5(relu(conv5(relu(x))))``. A position without a word is 0 before each
+    A block is ``x + .3 conv5(relu(conv5(relu(x))))``; as released, ``relu(x)`` stands for the first
+    x, too (``residual``), as it works in place. A position without a word is 0 before each
     convolution, so that it tells its neighbours nothing.
-
-    Args:
-        width: Of the states.
-        scores: Of each word or sentence.
-        level: What is classified: the mean over a sentence is taken after the convolutions.
-        residual: As released, ``relu(x)`` stands for the first x, too: it works in place.
     """
 
     def __init__(

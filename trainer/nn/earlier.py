@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_config(run: Path) -> dict[str, Any]:
-    """The configuration of the model of a run, as it is stored.
-
-    Args:
-        run: Output folder of the run, or the folder of its model.
-    """
+    """The stored configuration of the model of a run; ``run`` is its output or model folder."""
     try:
         content = parse_json((_folder(run) / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -30,12 +26,7 @@ def run_config(run: Path) -> dict[str, Any]:
 
 
 def run_weights(run: Path, part: str) -> dict[str, Tensor]:
-    """The weights of a part of the model of a run, by their names in that part.
-
-    Args:
-        run: As for `run_config`.
-        part: Name of the module, such as ``encoder`` or ``head``.
-    """
+    """The weights of a part of the model of a run, such as ``encoder``, by their names there."""
     from safetensors.torch import load_file
 
     try:
@@ -51,7 +42,6 @@ def run_weights(run: Path, part: str) -> dict[str, Tensor]:
 
 
 def check_same_tokenizer(run: Path, ours: Requirements) -> None:
-    """Refuse data of other pieces than those of an earlier run."""
     theirs = run_config(run)["requires"]
     if theirs["tokenizer"] != ours.tokenizer:
         raise SpecError(

@@ -23,15 +23,10 @@ class Encoder(nn.Module):
     A subclass sets ``width`` and defines ``forward``. With ``use_syntax=False`` it computes what
     its syntax-free twin computes: for most, the stock encoder's own states.
 
-    Args:
-        config: What to build; ``config.model_options()`` are of the system's own class.
-        pretrained: A stock encoder to take instead of a new one.
-
     Attributes:
         options: Of the model; a subclass annotates them with their own class.
         width: Of the last states.
         syntax_width: Of the syntax states; None where the encoder has none.
-        stock: The stock encoder that training runs; None where training runs none.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
@@ -56,12 +51,7 @@ class Encoder(nn.Module):
         return None
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch.
-
-        Args:
-            batch: The batch.
-            **options: Of the stock encoder, such as ``output_hidden_states``.
-        """
+        """Encode a batch; the options are the stock encoder's, such as ``output_hidden_states``."""
         raise NotImplementedError
 
     def at_step(self, step: int) -> None:

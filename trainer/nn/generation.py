@@ -26,18 +26,14 @@ class Search:
     """The search for translations.
 
     Attributes:
-        start: Id before the first piece.
-        end: Id that ends a hypothesis.
-        pad: Id behind the end.
         beam: Hypotheses kept; 1 is greedy decoding.
         length_penalty: A hypothesis of T pieces, the end among them, has the sum of its
             log-probabilities divided by ``T ** length_penalty``.
         further: Pieces that a hypothesis, its end among them, may have beyond those of its source
             (Vaswani et al. 2017).
         longest: Most pieces of any hypothesis, the end among them.
-        stop: When a search ends. ``best``: once no hypothesis that goes on could be better if it
-            ended now; ``exact``: once none could be better whenever it ended.
-        cache: Whether keys and values of earlier pieces are kept, or computed again.
+        stop: ``best``: end once no hypothesis that goes on could be better if it ended now;
+            ``exact``: once none could be better whenever it ended.
     """
 
     start: int
@@ -87,7 +83,7 @@ def generate(
 
 
 def _at_limit(longest_B: Tensor) -> Callable[..., Tensor]:
-    """A criterion of hypotheses, as many of each example: whether they have all pieces they may."""
+    """A stopping criterion, for equally many hypotheses of each example: all pieces are there."""
 
     def ends(ids_NT: Tensor, _scores: Any, **_: Any) -> Tensor:
         longest_N = longest_B.repeat_interleave(len(ids_NT) // len(longest_B))

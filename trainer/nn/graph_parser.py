@@ -35,12 +35,7 @@ HIDDEN: Final = -1e8
 
 
 class Projected(NamedTuple):
-    """The states of words for the two parts of the decoder.
-
-    Attributes:
-        arc_heads, relation_heads: Of ROOT and the words, as heads. *Shape:* (B, H, D).
-        arc_words, relation_words: Of the words, as dependents. *Shape:* (B, W, D).
-    """
+    """States as heads, (B, H, D), and as dependents, (B, W, D), for arcs and for relations."""
 
     arc_heads: Tensor
     arc_words: Tensor
@@ -53,12 +48,6 @@ class GraphParser(nn.Module):
 
     Dropout takes whole features: a sentence has one mask for all positions, and one for heads and
     dependents together.
-
-    Args:
-        width: Of the states.
-        arc, relation: Width of the projections.
-        relations: How many.
-        dropout: Of the states' features, and of those of the projections.
     """
 
     def __init__(self, width: int, arc: int, relation: int, relations: int, dropout: float) -> None:
@@ -71,7 +60,6 @@ class GraphParser(nn.Module):
         keep_torch_weights(self)
 
     def project(self, states_BHD: Tensor) -> Projected:
-        """The projections of the states of ROOT and the words."""
         states_BHD = self.dropout(states_BHD)
         arc_heads, arc_words = self._both(self.as_arc, states_BHD)
         relation_heads, relation_words = self._both(self.as_relation, states_BHD)
@@ -84,12 +72,7 @@ class GraphParser(nn.Module):
         return scores_BWH[:, 0].masked_fill(~possible_BWH, HIDDEN)
 
     def relate(self, projected: Projected, heads_BW: Tensor) -> Tensor:
-        """Scores of the relations of each word to one head. *Shape:* (B, W, R), float32.
-
-        Args:
-            projected: What `project` gives.
-            heads_BW: 0 for ROOT, i for the i-th word.
-        """
+        """Scores of each word's relations to one head (0 is ROOT). *Shape:* (B, W, R), float32."""
         chosen = states_at(projected.relation_heads, heads_BW)
         return self.relations.of_pairs(projected.relation_words, chosen)
 
@@ -113,13 +96,8 @@ def graph_loss(
 ) -> Tensor:
     """Mean negative log-likelihood of heads, and of relations given the right heads; a scalar.
 
-    Args:
-        parser: Scores the relations.
-        projected: What it made of the states.
-        arcs_BWH: What it gave as scores of heads.
-        heads_BW: Right heads, -100 for none to learn.
-        relations_BW: Right relations without the symbols, likewise; -100 also for one that is none
-            of the parser's.
+    -100 stands for nothing to learn: no head, or a relation that the parser does not have. Right
+    relations do not count the symbols.
     """
     learned_BW = heads_BW != IGNORE
     scores_BWR = parser.relate(projected, heads_BW.clamp(min=0))
@@ -132,7 +110,7 @@ def graph_loss(
 def graph_energy(arcs_BWH: Tensor, relations_BWHR: Tensor) -> Tensor:
     """``log p(head) + max over relations of log p(relation | head)``. *Shape:* (B, W, H), float32.
 
-    The relations' probabilities count the symbols, and the best one is none of them.
+    The relations' probabilities count the symbols; the best relation is not a symbol.
     """
     best_BWH = relations_BWHR.log_softmax(-1)[..., SYMBOLS:].amax(-1)
     return arcs_BWH.log_softmax(-1) + best_BWH
@@ -146,11 +124,7 @@ def graph_trees(
 ) -> NDArray[np.int64]:
     """The best tree of each sentence. *Shape:* (B, W), int64, 0 for ROOT.
 
-    Args:
-        energy_BWH: Log-probabilities of arcs (`graph_energy`).
-        sentences_BW: Sentence of each word, -1 on padding.
-        single_root: Whether one word alone hangs from ROOT.
-        space: Published: the product of probabilities is largest; released: their sum.
+    Published: the product of the arcs' probabilities is largest; released: their sum.
     """
     energy = np.exp(energy_BWH) if is_released(space) else energy_BWH
     rows = zip(energy, sentences_BW, strict=True)

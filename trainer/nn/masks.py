@@ -1,11 +1,8 @@
 """Attention masks that leave no row empty.
 
-A softmax over nothing is not defined; what a release computes there depends on how it masks, and
-on padding. The rule here: a real position that may attend to nothing attends to every real
-position, as it does in the releases, whose finite masks cancel out in such a row; padding
+A softmax over nothing is not defined. So a real position that may attend to nothing attends to
+every real position, as in the releases, whose finite masks cancel out in such a row; padding
 attends to itself, and nothing reads it.
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces.
 """
 
 from __future__ import annotations
@@ -17,15 +14,7 @@ from trainer.batch import SyntaxBatch
 
 
 def never_empty(mask_BLL: Tensor, batch: SyntaxBatch) -> Tensor:
-    """The mask with its empty rows filled, and each padding position attending to itself alone.
-
-    Args:
-        mask_BLL: bool, ``[i, j]``: i may attend to j.
-        batch: Says which positions are real.
-
-    Returns:
-        bool, *shape* (B, L, L).
-    """
+    """The mask with its empty rows filled, and each padding position attending to itself alone."""
     real_BL = batch.attention_mask_BL
     mask_BLL = mask_BLL & real_BL[:, None, :]
     empty_BL = ~mask_BLL.any(-1)

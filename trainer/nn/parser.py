@@ -40,10 +40,9 @@ class Words(NamedTuple):
     Attributes:
         pieces: Word of each position. *Shape:* (B, L).
         sources: The word that tells the state of each word. *Shape:* (B, W).
-        sentences: Sentence of each word, -1 on padding. *Shape:* (B, W).
-        tags: Id of each word's tag, 0 for none or an unknown one. *Shape:* (B, W).
-        chars: Ids of each word's characters (`trainer.nn.chars`), where the parser reads them.
-            *Shape:* (B, W, C).
+        sentences: -1 on padding. *Shape:* (B, W).
+        tags: 0 for none or an unknown one. *Shape:* (B, W).
+        chars: Ids (`trainer.nn.chars`), where the parser reads them. *Shape:* (B, W, C).
     """
 
     pieces: Tensor
@@ -54,11 +53,7 @@ class Words(NamedTuple):
 
 
 class BiaffineParser(nn.Module):
-    """Scores of heads and relations.
-
-    Attributes:
-        width: Of the words' states.
-    """
+    """Scores of heads and relations; ``width`` is that of the words' states."""
 
     own_initial_weights = True
 
@@ -97,18 +92,12 @@ class BiaffineParser(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the state of ROOT."""
         nn.init.normal_(self.root_D, std=0.02)
 
     def states(self, layers: Sequence[Tensor], words: Words) -> Tensor:
-        """The states of words.
+        """States of words. *Shape:* (B, W, width).
 
-        Args:
-            layers: States of the positions, of each layer for a mix, else the last, (B, L, D) each.
-            words: Which pieces are whose.
-
-        Returns:
-            *Shape:* (B, W, width).
+        ``layers`` are states of positions, (B, L, D), of each layer for a mix, else of the last.
         """
         states_BLD = layers[-1]
         if self.mix is not None:
@@ -134,23 +123,17 @@ class BiaffineParser(nn.Module):
         return scores_BWH.masked_fill(~possible_heads(sentences_BW), IMPOSSIBLE)
 
     def relate(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
-        """Scores of the relations of each word to its head. *Shape:* (B, W, R), float32.
-
-        Args:
-            states_BWD: Of the words.
-            heads_BW: 0 for ROOT, i for the i-th word.
-        """
+        """Scores of each word's relations to its head (0 is ROOT). *Shape:* (B, W, R), float32."""
         dependents, heads = self._related(states_BWD)
         return self.relations.of_pairs(dependents, states_at(heads, heads_BW))
 
     def probabilities(self, states_BWD: Tensor, arcs_BWH: Tensor) -> Tensor:
-        """Of the heads of each word, each with its best relation. *Shape:* (B, W, H), float32."""
+        """Probabilities of heads, each with its best relation. *Shape:* (B, W, H), float32."""
         dependents, heads = self._related(states_BWD)
         relations_BRWH: Tensor = self.relations(dependents, heads).log_softmax(1)
         return (arcs_BWH.log_softmax(-1) + relations_BRWH.amax(1)).exp()
 
     def _related(self, states_BWD: Tensor) -> tuple[Tensor, Tensor]:
-        """The words as dependents, and ROOT and the words as heads of relations."""
         dependents, heads = self.as_relation
         return dependents(states_BWD), heads(self._with_root(states_BWD))
 
@@ -170,18 +153,9 @@ def parser_loss(
 ) -> Tensor:
     """Negative log-likelihood of heads, and of relations given the right heads; a scalar.
 
-    Published: a mean over the words that have a head to learn; 0 without any. Released (MicroBERT,
+    Published: a mean over the words whose head is not -100; 0 without any. Released (MicroBERT,
     commit d9c1e9f): the denominator is broadcast to a matrix, and the sum is divided by the number
     of sequences with such words times the number of all words of the batch.
-
-    Args:
-        parser: Scores the relations.
-        states_BWD: What it gave as the words' states.
-        arcs_BWH: What it gave as scores of their heads.
-        heads_BW: Right heads, -100 for none to learn.
-        relations_BW: Right relations, likewise.
-        real_BW: Where a word is.
-        variant: Which denominator.
     """
     learned_BW = heads_BW != IGNORE
     scores_BWR = parser.relate(states_BWD, heads_BW.clamp(min=0))

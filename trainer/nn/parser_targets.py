@@ -1,7 +1,4 @@
-"""Words of a batch as a parser reads and learns them, as NumPy arrays.
-
-Nothing here imports torch.
-"""
+"""Words of a batch as a parser reads and learns them, as NumPy arrays; without torch."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ CHARS: Final = "parser_chars"
 """Ids of the characters of each word, where a parser reads them."""
 
 LONGEST: Final = 20
-"""So many characters of a word are read, the first ones, as in supar."""
+"""Most characters of a word that are read, from the first, as in supar."""
 
 TREES: Final = ("parser_heads", "parser_relations", "parser_upos")
 
@@ -33,22 +30,16 @@ def parser_targets(
     trees: Trees = "gold",
     rows: Variant = "as_published",
 ) -> dict[str, NDArray[Any]]:
-    """The words of a batch, and what their trees teach.
+    """The words of a batch, and what their trees teach: `WORDS`, `TREES`, and `CHARS` where read.
 
-    Args:
-        options: Names of relations and tags.
-        arrays: What the stream gives, and ``word_layout``.
-        trees: Which trees are learned.
-        rows: ``as_released``: as MicroBERT's code drops the last column of a batch in place of
-            each sentence's [SEP], in all but the longest sentences [SEP] is one word more, with
-            ROOT as head, and the first relation and tag. Its state is its own, or zeros where the
-            sequence is the longest of the batch.
+    Heads are as `syntax.batches.words.tree_heads` gives them, relations places in
+    ``options.relations``, universal tags ids of `syntax.trees.ud`; -100 for what is not learned,
+    which is all of a batch without parses.
 
-    Returns:
-        `WORDS`, `CHARS` where the parser reads them, and `TREES`: heads as
-        `syntax.batches.words.tree_heads` gives them, relations by their place in
-        ``options.relations``, universal tags by their id in `syntax.trees.ud`; -100 for what is not
-        learned, which is all of a batch without parses.
+    MicroBERT's code drops the last column of a batch in place of each sentence's [SEP]. So with
+    ``rows="as_released"`` [SEP] is one word more in all but the longest sentences, with ROOT as
+    head, and the first relation and tag. Its state is its own, or zeros where the sequence is the
+    longest of the batch.
     """
     layout: WordLayout = arrays["word_layout"]
     nothing = np.full(layout.words.shape, IGNORE, np.int64)
@@ -80,16 +71,7 @@ def learned_rows(arrays: Mapping[str, Any], trees: Trees) -> NDArray[np.bool_]:
 
 
 def column_ids(arrays: Mapping[str, Any], column: str, names: Sequence[str]) -> NDArray[np.int64]:
-    """The place of each word's value among some names; -100 for another value, or no word.
-
-    Args:
-        arrays: What the stream gives, with ``parses`` and ``word_layout``.
-        column: Of `syntax.trees.parse.Parse`.
-        names: The names.
-
-    Returns:
-        *Shape:* (B, W), int64.
-    """
+    """Places of the words' values among ``names``, int64 (B, W); -100 for another, or no word."""
     places = {name: place for place, name in enumerate(names)}
     values = [
         [[places.get(value, IGNORE) for value in getattr(one, column)] for one in own]

@@ -28,10 +28,8 @@ class PieceScores:
     """Scores of the trees of a batch.
 
     Attributes:
-        arcs_BLH: Of each position as the head of each; -inf at padding. float32.
-        dependents_BLI: What the labels of positions are scored from, as dependents; a 1 comes last.
-        heads_BHJ: Likewise, as heads.
-        labels_CIJ: Weights between the two.
+        arcs_BLH: -inf at padding; float32.
+        dependents_BLI, heads_BHJ: Inputs of the labels' scores; a 1 comes last.
     """
 
     arcs_BLH: Tensor
@@ -47,18 +45,11 @@ class PieceScores:
 
 
 class PieceParser(nn.Module):
-    """Scores of heads and labels of pieces.
-
-    All scores are 0 at first. So the first loss is the logarithm of the number of positions plus
-    that of the number of labels.
+    """Scores of heads and labels of pieces; all are 0 at first.
 
     Args:
-        width: Of the encoder's states.
-        labels: How many labels there are.
-        arc, relation: Widths of the two projections of each position, as a dependent and as a head.
-        dropout: Of the projections; all positions of a sequence drop the same features.
-        activation: A switch: ReLU, or LeakyReLU with a slope of 0.1.
-        mlp_init: A switch: projections start with orthogonal weights and without bias, or with
+        activation: ReLU, or as released LeakyReLU with a slope of 0.1.
+        mlp_init: Projections start with orthogonal weights and without bias, or as released with
             weights as all linear maps of the encoder.
     """
 
@@ -98,12 +89,10 @@ class PieceParser(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All scores are 0."""
         nn.init.zeros_(self.arcs_IJ)
         nn.init.zeros_(self.labels_CIJ)
 
     def forward(self, states_BLD: Tensor, mask_BL: Tensor) -> PieceScores:
-        """The scores."""
         found = {name: of(states_BLD).float() for name, of in self.projections.items()}
         with torch.autocast(states_BLD.device.type, enabled=False):
             dependents_BLI = _with_one(found["arc_dependent"])
@@ -119,12 +108,7 @@ class PieceParser(nn.Module):
 def piece_loss(scores: PieceScores, heads_BL: Tensor, labels_BL: Tensor) -> Tensor:
     """Cross-entropy of heads, plus that of labels under the right heads; a scalar.
 
-    Each is a mean over the positions that have a target, and 0 without any.
-
-    Args:
-        scores: Of a batch.
-        heads_BL: Right heads, positions, int64; -100 for none to learn.
-        labels_BL: Right labels, int64, likewise.
+    Each is a mean over the positions whose target is not -100, and 0 without any.
     """
     labels_BLC = scores.of_heads(heads_BL.clamp(min=0))
     return mean_loss(scores.arcs_BLH, heads_BL) + mean_loss(labels_BLC, labels_BL)
@@ -136,7 +120,6 @@ class OrthogonalLinear(nn.Linear):
     own_initial_weights = True
 
     def reset_parameters(self) -> None:
-        """Draw the weights."""
         nn.init.orthogonal_(self.weight)
         nn.init.zeros_(self.bias)
 

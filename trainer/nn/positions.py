@@ -1,6 +1,6 @@
-"""Where the words of sequences stand among their positions, as NumPy arrays.
+"""Positions of the words of sequences, as NumPy arrays; nothing here imports torch.
 
-Nothing here imports torch. Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words.
+Letters in shapes: ``B`` sequences, ``L`` positions, ``W`` words.
 """
 
 from __future__ import annotations
@@ -12,19 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 NONE = -1
-"""Where a sequence has fewer words than the longest."""
+"""The position of words that a sequence does not have."""
 
 
 def word_positions(arrays: Mapping[str, Any]) -> NDArray[np.int64]:
-    """The position of the first piece of each word.
-
-    Special tokens, later pieces, pieces without a word, and padding are left out.
-
-    Args:
-        arrays: What a stream gives, with a row of positions for each sequence.
-
-    Returns:
-        `NONE` after the last word of a sequence. *Shape:* (B, W), W at least 1.
+    """The position of the first piece of each word, then `NONE`. *Shape:* (B, W), W at least 1.
 
     >>> words = np.array([[-1, 0, 0, 1, 0, -1], [-1, 0, 1, -1, -1, -1]])
     >>> texts = np.array([[-1, 0, 0, 0, 1, -1], [-1, 0, 0, -1, -1, -1]])
@@ -41,10 +33,6 @@ def word_positions(arrays: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def every_position(arrays: Mapping[str, Any]) -> NDArray[np.int64]:
-    """All positions of a batch, those of special tokens and padding among them.
-
-    Returns:
-        *Shape:* (B, L).
-    """
+    """All positions of a batch, those of special tokens and padding among them. *Shape:* (B, L)."""
     B, L = arrays["word_ids"].shape
     return np.broadcast_to(np.arange(L), (B, L)).copy()

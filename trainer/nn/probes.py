@@ -21,8 +21,6 @@ class DistanceProbe(nn.Module):
     """L1 loss between ||B(g_i - g_j)||^2 and the tree distance of pieces i and j.
 
     Args:
-        width: Of the states.
-        rank: Rows of B.
         target: ``as_published`` compares with the squared tree distance, ``as_released`` with the
             tree distance itself.
     """
@@ -36,7 +34,6 @@ class DistanceProbe(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw a new B, uniform in +-0.05."""
         nn.init.uniform_(self.projection_GR, -_INITIAL, _INITIAL)
 
     def predict(self, states_BLG: Tensor) -> Tensor:
@@ -68,7 +65,6 @@ class DepthProbe(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw a new B, uniform in +-0.05."""
         nn.init.uniform_(self.projection_GR, -_INITIAL, _INITIAL)
 
     def predict(self, states_BLG: Tensor) -> Tensor:

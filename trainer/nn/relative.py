@@ -39,12 +39,9 @@ class RelativeBertConfig(BertConfig):
 class RelativeBertModel(BertModel):
     """BERT's encoder with a table of relative positions in each layer.
 
-    `trainer.nn.attention` adds them to the scores, so the model has one of the two
-    implementations there; where transformers chooses ``sdpa`` or ``eager``, it has ours.
-
-    Args:
-        config: Sizes; ``max_position_embeddings`` is P.
-        add_pooling_layer: As of BERT.
+    Where transformers chooses ``sdpa`` or ``eager``, it has the implementation of
+    `trainer.nn.attention`, which adds the positions to the scores; P is
+    ``max_position_embeddings``.
     """
 
     config_class = RelativeBertConfig

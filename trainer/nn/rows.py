@@ -1,15 +1,11 @@
 """Some rows of the attention weights of an encoder's last layer, without all of them.
 
-Losses such as `trainer.objectives.phrase` compare what a few positions attend to. The attention
-that computes no weights (SDPA) does not give them, and transformers' ``output_attentions``
-forbids it: then every layer writes out N L^2 weights for each example and keeps them for the
-gradients. Here the attention function hands out queries, keys and mask of the last layer, which are
-there anyway, and only the rows in question are computed again.
-
-For R rows of an example that takes 2 N R L D multiplications and additions for the scores, and
-keeps N R L weights, in place of 2 N L^2 D and N L^2: the share R / L of one layer's, and nothing of
-the other layers'. With ``output_attentions`` an encoder of 12 layers and 12 heads on 512 pieces
-keeps 151 MB of float32 weights for each example; 50 rows are 1.2 MB.
+Losses such as `trainer.objectives.phrase` compare what a few positions attend to. SDPA gives no
+weights, and with ``output_attentions`` every layer writes out N L^2 weights for each example and
+keeps them for the gradients. Here the attention function hands out queries, keys and mask of the
+last layer, and only R rows are computed again: 2 N R L D multiplications and additions, and N R L
+weights. An encoder of 12 layers and 12 heads on 512 pieces keeps 1.2 MB of float32 weights for 50
+rows of an example, and 151 MB with ``output_attentions``.
 
 Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``R`` rows of an example, ``D``
 head size.
@@ -30,20 +26,17 @@ from trainer.nn.attention import LayerAttention, LocalAttention, attention_weigh
 class AttentionRows:
     """Keeps what the last layer attends with, and computes rows of its weights.
 
-    It goes down to the layers as the keyword ``keeper`` (`trainer.nn.attention`). Each writes over
-    what the one below kept, so that no layer needs to know its number.
+    Each layer gets it as the keyword ``keeper``, and writes over what the one below kept.
     """
 
     def __init__(self) -> None:
         self._layer: LayerAttention | None = None
 
     def keep(self, layer: LayerAttention) -> None:
-        """Take what a layer attends with, in place of the one before."""
         self._layer = layer
 
     @property
     def layer(self) -> LayerAttention:
-        """The queries and keys of the last layer."""
         if self._layer is None:
             raise SpecError(
                 "the encoder's layers do not hand out what they attend with, and an objective "
@@ -55,19 +48,11 @@ class AttentionRows:
     def weights(
         self, positions_BR: Tensor, *, heads: Sequence[int] | None = None, dropped: bool = False
     ) -> Tensor:
-        """Weights of the last layer at these positions, in float32 whatever the layer computes in.
+        """Weights of the last layer at R positions of each example. *Shape:* (B, N, R, L), float32.
 
-        They are those of the layer itself: with its biases of syntax and, where it attends locally
-        too, the mix of both attentions.
-
-        Args:
-            positions_BR: int64, R of each example.
-            heads: Which heads; all when left out.
-            dropped: Drop weights as the layer does in training. Which ones is drawn again, because
-                fused attention does not tell which it dropped.
-
-        Returns:
-            *Shape:* (B, N, R, L).
+        They include the layer's biases of syntax, and mix both attentions where it attends locally,
+        too. ``dropped`` drops weights as the layer does in training, but draws again which ones:
+        fused attention does not tell.
         """
         layer, at_BR = self.layer, positions_BR
         query, key, mask = layer.query, layer.key, layer.mask
@@ -96,7 +81,6 @@ def _rows_of(states: Tensor, at_BR: Tensor, dim: int) -> Tensor:
 
 
 def _mask_rows(mask: Tensor | None, at_BR: Tensor) -> Tensor | None:
-    """The rows of a mask that is broadcast to (B, N, L, L)."""
     if mask is None or mask.shape[-2] == 1:
         return mask
     rows = _rows_of(mask.expand(len(at_BR), -1, -1, -1), at_BR, 2)

@@ -19,16 +19,10 @@ class ScalarMix(nn.Module):
         self.gamma = nn.Parameter(torch.ones(()))
 
     def reset_parameters(self) -> None:
-        """All layers weigh alike."""
         nn.init.zeros_(self.weights_K)
         nn.init.ones_(self.gamma)
 
     def forward(self, layers: Sequence[Tensor]) -> Tensor:
-        """Mix the layers.
-
-        Args:
-            layers: States of each layer, of the same *shape*, such as (B, L, D).
-        """
         weights_K = self.weights_K.softmax(0)
         mixed = sum(weight * layer for weight, layer in zip(weights_K, layers, strict=True))
         assert isinstance(mixed, Tensor)

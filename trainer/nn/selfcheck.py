@@ -2,8 +2,6 @@
 
 An encoder that drops a keyword, or reads a mask in another way, trains without an error and learns
 nothing of trees. No list of families can say which do so: transformers rewrites them.
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``L`` positions, ``D`` width of the states.
 """
 
 from __future__ import annotations
@@ -67,12 +65,8 @@ def check_attends_locally(
 ) -> None:
     """Refuse an encoder whose layers do not obey a mask of what is near.
 
-    With everything given to the local attention, it must do what the same scores do.
-
-    Args:
-        encoder: The stock encoder.
-        gates: By layer, the share of the local attention.
-        forward: States of a batch, *shape* (B, L, D), from it, ``near`` (B, L, L) and options.
+    With everything given to the local attention (``gates`` has its share by layer), it must do what
+    the same scores do. ``forward`` takes a batch and ``near``, bool (B, L, L).
     """
     check_reads_scores(encoder, near=torch.ones(1, 1, 1, dtype=torch.bool))
     what = "the attention of its layers"
@@ -102,14 +96,7 @@ def check_layer_obeys(
     name: str,
     forward: Callable[[Tensor, SyntaxBatch], Tensor],
 ) -> None:
-    """Refuse a further layer that reads what its mask forbids.
-
-    Args:
-        module: The layer.
-        encoder: The stock encoder that it is on top of.
-        name: Of the mask, among a batch's extras.
-        forward: From states, *shape* (B, L, D), and a batch with the mask to new states.
-    """
+    """Refuse a further layer that reads what its mask, the extra ``name``, forbids."""
     with _trial(module, encoder, "a further layer of its kind") as batch:
         length = batch.input_ids_BL.shape[1]
         mask_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)

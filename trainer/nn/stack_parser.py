@@ -19,20 +19,16 @@ from trainer.nn.graph_parser import HIDDEN, SYMBOLS
 from trainer.nn.recurrent import in_full_precision
 
 Search: TypeAlias = Literal["arcs", "joint"]
-"""The score of a beam's moves, which joins that of their hypotheses: of the arc alone, where the
-best relation of those that are kept counts from then on, as in the release; or of arc and relation
-together, where a node that points to itself has none."""
+"""The score of a beam's moves: of the arc alone, where the best relation of those that are kept
+counts from then on, as in the release; or of arc and relation together, where a node that points
+to itself has no relation."""
 
 
 class Steps(NamedTuple):
     """The steps of the right trees (`syntax.trees.pointers`); int64, *shape* (B, S) each.
 
-    Attributes:
-        tops: Node on top of the stack.
-        above: Its head; 0 for ROOT.
-        targets: Where it points; -100 behind the last step.
-        relations: Of a child that is pointed to, the symbols counted; 0 of a node that points to
-            itself; -100 for none to learn.
+    Targets are -100 behind the last step. Relations of children count the symbols; a node that
+    points to itself has 0, and -100 is not learned.
     """
 
     tops: Tensor
@@ -45,15 +41,7 @@ class StackParser(nn.Module):
     """An LSTM over the nodes on top of the stack, which point to positions.
 
     Its input is the state of the node and of its head. It begins with a summary of the sentence: a
-    weighted mean of all states, or what it is given.
-
-    Args:
-        width: Of the states, and of a summary.
-        arc, relation: Width of the projections.
-        relations: How many.
-        inputs, hidden: Width of the LSTM's input and of its states.
-        dropout: Of whole features, as in the graph decoder.
-        input_dropout, state_dropout: Of the LSTM; the same at all steps.
+    weighted mean of all states, or what it is given. Dropout is the same at all steps.
     """
 
     def __init__(
@@ -127,18 +115,9 @@ class StackParser(nn.Module):
         ordered: bool,
         search: Search = "arcs",
     ) -> tuple[list[int], list[int]]:
-        """The heads and relations of one sentence, the likeliest that a beam finds.
+        """The likeliest heads (0 is ROOT) and relations of a sentence that a beam finds.
 
-        Args:
-            states_HD: Of ROOT and its words.
-            summary_D: Of the sentence.
-            beam: Hypotheses that are kept.
-            ordered: Children come in the order of the sentence; where no hypothesis can go on so,
-                in any order.
-            search: How moves are ranked.
-
-        Returns:
-            Heads from 1, 0 for ROOT, and relations without the symbols.
+        With ``ordered``, children come in the order of the sentence, unless no hypothesis can.
         """
         first_1D = self.start(summary_D)[None]
         found = self._search(states_HD, first_1D, beam, True, search) if ordered else None
@@ -214,15 +193,7 @@ class StackParser(nn.Module):
 
 @dataclass(slots=True)
 class _Hypothesis:
-    """A part of a tree.
-
-    Attributes:
-        score: Sum of log-probabilities.
-        stack: Nodes, the top last.
-        heads, relations: Of each position; ROOT's are 0, and a head is -1 where there is none yet.
-        last: The latest child of each position; 0 for none.
-        left: Words without a head.
-    """
+    """A part of a tree; a head is -1, and the latest child 0, where there is none yet."""
 
     score: float
     stack: list[int]
@@ -234,7 +205,7 @@ class _Hypothesis:
     def moves(
         self, to_itself: list[float], to_child: list[float], ordered: bool
     ) -> list[tuple[int, float]]:
-        """Where the top may point, and what that adds to the score."""
+        """Targets of the top, and what each adds to the score."""
         top = self.stack[-1]
         found = [(top, to_itself[top])] if top or not self.left else []
         first = self.last[top] + 1 if ordered else 1
@@ -242,7 +213,6 @@ class _Hypothesis:
         return [*found, *((child, to_child[child]) for child in children)]
 
     def after(self, score: float, target: int, relation: int) -> _Hypothesis:
-        """The hypothesis after a step."""
         top = self.stack[-1]
         if target == top:
             stack = self.stack[:-1]

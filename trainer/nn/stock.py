@@ -49,12 +49,10 @@ _YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
-    """The stock encoder of a model, with random weights."""
     return new_stock(config.encoder_config(), config.attention)
 
 
 def new_stock(config: PretrainedConfig, attention: str | None = None) -> PreTrainedModel:
-    """A stock encoder with random weights; arguments as of `load_encoder`."""
     encoder: PreTrainedModel = AutoModel.from_config(config, **_how(config, attention))
     return encoder
 
@@ -65,16 +63,11 @@ def load_encoder(
     attention: str | None = None,
     dtype: torch.dtype | str = torch.float32,
 ) -> PreTrainedModel:
-    """A pretrained encoder without its pooler.
+    """A pretrained encoder without its pooler, from a folder or the model hub.
 
-    Args:
-        name: A folder, or a name on the model hub.
-        config: Its configuration.
-        attention: One of `ATTENTION`'s, which reads syntax where the family lets it; transformers'
-            own choice when left out.
-        dtype: Of the weights. Weights that are to be trained are float32, whatever the files
-            hold: mixed precision keeps a copy of them, and heads are float32. ``auto`` leaves them
-            as they are.
+    ``attention`` is one of `ATTENTION`'s, taken where the family lets it; else transformers choose.
+    Weights that are to be trained are float32, whatever the files hold: mixed precision keeps a
+    copy of them, and heads are float32. ``dtype="auto"`` leaves them as they are.
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
@@ -152,16 +145,7 @@ def is_offline() -> bool:
 
 
 def run_encoder(encoder: PreTrainedModel, batch: SyntaxBatch, **options: Any) -> Any:
-    """Run a stock encoder on the pieces of a batch.
-
-    Args:
-        encoder: The encoder.
-        batch: What it reads.
-        options: Further arguments of its ``forward``, such as ``output_attentions``.
-
-    Returns:
-        What it gives; ``last_hidden_state`` has the *shape* (B, L, D).
-    """
+    """Run a stock encoder on a batch; ``last_hidden_state`` has the *shape* (B, L, D)."""
     pieces = (batch.input_ids_BL, batch.attention_mask_BL, batch.token_type_ids_BL)
     return run_pieces(encoder, *pieces, **options)
 
@@ -173,20 +157,14 @@ def run_pieces(
     token_type_ids_BL: Tensor,
     **options: Any,
 ) -> Any:
-    """As `run_encoder`, on arrays; types of segments reach only encoders that embed them."""
+    """Run a stock encoder on arrays; types of segments reach only encoders that embed them."""
     if getattr(encoder.config, "type_vocab_size", 0):
         options["token_type_ids"] = token_type_ids_BL
     return encoder(input_ids=input_ids_BL, attention_mask=attention_mask_BL.long(), **options)
 
 
 def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[int]:
-    """The layers that an option names, in order; every one where it names none.
-
-    Args:
-        name: Of the option.
-        layers: Its value, 0-based.
-        count: How many layers the encoder has.
-    """
+    """The 0-based layers that the option ``name`` gives, in order; all where it gives none."""
     if layers is None:
         return list(range(count))
     for layer in layers:
@@ -195,7 +173,6 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
-    """The layers of an encoder, from the first to the last."""
     layers = getattr(getattr(encoder, "encoder", None), "layer", None)
     if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
         raise _other_layers(encoder)
@@ -203,10 +180,6 @@ def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:
-    """A new layer of the encoder's own kind, to go on top of it.
-
-    Like its own it is called with states, *shape* (B, L, D), and an attention mask.
-    """
     if isinstance(encoder, transformer.TransformerEncoder):
         return encoder.further_layer()
     layers = layers_of(encoder)
@@ -233,7 +206,6 @@ def positions_of(encoder: PreTrainedModel) -> int | None:
 
 
 def check_fits(encoder: PretrainedConfig, data: DataOptions, special: SpecialTokens) -> None:
-    """Refuse an encoder that cannot read the data."""
     if special.vocab_size > encoder.vocab_size:
         raise SpecError(
             f"the tokenizer has {special.vocab_size} pieces and the encoder embeds "

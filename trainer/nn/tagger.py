@@ -36,15 +36,7 @@ class Tokens(NamedTuple):
 
 
 class TokenTagger(nn.Module):
-    """From the states of positions to tags of tokens.
-
-    Args:
-        options: Parts and sizes.
-        width: Of the encoder's states.
-        layers: States of each position that there are to mix.
-        names: The dataset's tags, in id order.
-        dropout: Of the tokens' states.
-    """
+    """A map from the states of positions to tags of tokens."""
 
     stored_C: Tensor
 

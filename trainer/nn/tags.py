@@ -1,7 +1,4 @@
-"""Ids of UD tags for embeddings, with ids of their own for positions that have no tag.
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces or words.
-"""
+"""Ids of UD tags for embeddings, with ids of their own for positions that have no tag."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The tokenizer of what a decoder writes: from texts to targets, and from generated ids to texts.
-
-Letters in shapes: ``B`` texts, ``T`` pieces of the longest.
-"""
+"""The tokenizer of what a decoder writes: texts to targets, and generated ids to texts."""
 
 from __future__ import annotations
 
@@ -24,14 +21,7 @@ from trainer.nn.tokenizer import fast_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class TargetTokenizer:
-    """A tokenizer with a token to end a text.
-
-    Attributes:
-        name: Folder, or name on the model hub.
-        backend: A ``tokenizers.Tokenizer``.
-        special: Its special tokens.
-        fingerprint: As the service and the store compute it.
-    """
+    """A tokenizer with a token to end a text; ``backend`` is a ``tokenizers.Tokenizer``."""
 
     name: str
     backend: Any
@@ -47,7 +37,6 @@ class TargetTokenizer:
 
     @property
     def end(self) -> int:
-        """The id that ends a text."""
         return self.special.suffix[-1]
 
     @property
@@ -68,9 +57,7 @@ class TargetTokenizer:
     def encode(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
         """The ids of texts, each with its end, `IGNORED` behind it. *Shape:* (B, T).
 
-        Args:
-            texts: The texts; None has no ids, not even an end.
-            longest: Most ids of a text, the end among them; the rest is cut off, the end, too.
+        None has no ids, not even an end; ids beyond ``longest`` are cut off, the end, too.
         """
         found = self._pieces(texts, longest)
         ids_BT = np.full((len(texts), max(map(len, found), default=0)), IGNORED, np.int64)
@@ -79,7 +66,6 @@ class TargetTokenizer:
         return ids_BT
 
     def lengths(self, texts: Sequence[str | None], longest: int) -> NDArray[np.int64]:
-        """Number of ids that `encode` gives each text. *Shape:* (B,)."""
         return np.array([len(ids) for ids in self._pieces(texts, longest)], np.int64)
 
     def decode(self, ids_BT: NDArray[np.integer]) -> list[str]:

@@ -29,24 +29,16 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EncoderTokenizer:
-    """A tokenizer as files on this machine have it.
-
-    Attributes:
-        fingerprint: As the service and the store compute it.
-        pieces: String of each piece, by id; empty where an id has none.
-    """
+    """A tokenizer as files on this machine have it; ``pieces`` has '' where an id has none."""
 
     fingerprint: str
     pieces: tuple[str, ...]
 
 
 def read_tokenizer(name: str) -> EncoderTokenizer | None:
-    """The tokenizer in a folder, or of a name on the model hub that is cached.
+    """The tokenizer in a folder, or of a cached name; the hub is never asked.
 
-    The hub is never asked.
-
-    Returns:
-        None, where there are no files of a tokenizer, or they make none with an identity.
+    None where there are no files of a tokenizer, or they make none with an identity.
     """
     tokenizer = fast_tokenizer(name)
     return None if tokenizer is None else _identified(tokenizer)
@@ -69,15 +61,7 @@ def fast_tokenizer(name: str) -> Any | None:
 
 
 def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
-    """Refuse pretrained weights that were trained on the pieces of another tokenizer.
-
-    Where the encoder comes without a tokenizer, that is logged.
-
-    Args:
-        encoder: Folder of the encoder, or its name on the hub.
-        fingerprint: Of the data's tokenizer.
-        name: Its name, for messages.
-    """
+    """Refuse weights that were trained on other pieces; log where they come without a tokenizer."""
     own = read_tokenizer(encoder)
     if own is None:
         _LOG.warning(
@@ -97,12 +81,7 @@ def check_tokenizer(encoder: str, fingerprint: str, name: str) -> None:
 
 
 def pieces_of(fingerprint: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The string of each piece of a tokenizer, by id.
-
-    Args:
-        fingerprint: Of the tokenizer.
-        names: Folders, or names on the hub, where it may lie.
-    """
+    """The string of each piece, by id, of a tokenizer that lies under one of ``names``."""
     for name in names:
         found = read_tokenizer(name)
         if found is not None and found.fingerprint == fingerprint:

@@ -40,8 +40,6 @@ class TransformerConfig(MarianConfig):
 
 
 class _Weights(MarianPreTrainedModel):
-    """Initial weights."""
-
     config_class = TransformerConfig
 
     @torch.no_grad()
@@ -59,7 +57,6 @@ class TransformerEncoder(_Weights, MarianEncoder):
     """The encoder; its states have the *shape* (B, L, D)."""
 
     def further_layer(self) -> FurtherLayer:
-        """A new layer like its own, to go on top of it."""
         return FurtherLayer(self.config, layer_idx=0)
 
 
@@ -72,7 +69,6 @@ class FurtherLayer(MarianEncoderLayer):
     own_initial_weights = True
 
     def reset_parameters(self) -> None:
-        """See `_Weights`; norms are as torch has them."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -86,12 +82,8 @@ class _Decoder(_Weights, MarianDecoder):
 class GeneratingDecoder(PreTrainedModel, GenerationMixin):
     """A decoder over the states of any encoder, which predicts the next target piece.
 
-    The output layer is the product with the target embeddings (tied weights).
-
-    Args:
-        config: Sizes; ``decoder_vocab_size`` ids.
-        output_mlp: Whether ``GELU(W o)`` goes before the product (SG-Net for translation,
-            equation 17).
+    The output layer is the product with the target embeddings (tied weights). With ``output_mlp``,
+    ``GELU(W o)`` goes before it (SG-Net for translation, equation 17).
     """
 
     config_class: type[PretrainedConfig] = TransformerConfig
@@ -113,7 +105,6 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
         self._embeddings = (embeddings,)  # in a tuple: a module of a module would be saved twice
 
     def get_input_embeddings(self) -> nn.Module:
-        """The target embeddings."""
         own: nn.Module = self._embeddings[0] if self._embeddings else self.decoder.embed_tokens
         return own
 
@@ -129,13 +120,7 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
     ) -> CausalLMOutputWithCrossAttentions:
         """Logits of the piece after each. *Shape:* (B, T) to (B, T, V).
 
-        Args:
-            input_ids: Pieces, the start first; with a cache those after the cached ones.
-            encoder_hidden_states: The source. *Shape:* (B, L, D).
-            encoder_attention_mask: True on its real positions.
-            attention_mask: The same of the target; all of it by default.
-            past_key_values: Keys and values of earlier pieces, and of the source.
-            use_cache: Whether to give them.
+        ``input_ids`` have the start first; with a cache they are the pieces after the cached ones.
         """
         embeddings: Any = self.get_input_embeddings()
         output = self.run(
@@ -161,7 +146,7 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
         encoder_attention_mask: Tensor,
         **options: Any,
     ) -> Any:
-        """The output of the layers, ``last_hidden_state`` (B, T, D); arguments as of `forward`."""
+        """The output of the layers, ``last_hidden_state`` (B, T, D)."""
         embeddings: Any = self.get_input_embeddings()
         return self.decoder(
             inputs_embeds=embeddings(input_ids),
@@ -180,16 +165,7 @@ class GeneratingDecoder(PreTrainedModel, GenerationMixin):
 def decoder_config(
     encoder: PretrainedConfig, layers: int | None, vocabulary: int, pad: int, start: int, end: int
 ) -> TransformerConfig:
-    """A decoder that fits an encoder: as wide, with as many heads, as deep unless told.
-
-    Args:
-        encoder: Sizes of the encoder.
-        layers: Of the decoder; as many as the encoder has when left out.
-        vocabulary: Number of target pieces.
-        pad: Id of padding.
-        start: Id before the first piece.
-        end: Id that ends a text.
-    """
+    """A decoder that fits an encoder: as wide, with as many heads, as deep unless told."""
     heads, width = int(encoder.num_attention_heads), int(encoder.hidden_size)
     return TransformerConfig(
         d_model=width,

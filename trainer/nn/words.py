@@ -27,19 +27,13 @@ class WordStates(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the learned vector."""
         nn.init.normal_(self.pieceless_D, std=0.02)
 
     def forward(self, states_BLD: Tensor, pieces_BL: Tensor, sources_BW: Tensor) -> Tensor:
-        """The states of words; zeros of one that has neither pieces nor another word's.
+        """The states of words, (B, W, D); zeros of one that has neither pieces nor another word's.
 
-        Args:
-            states_BLD: Of the pieces.
-            pieces_BL: The word of each position, -1 for none.
-            sources_BW: The word that tells the state of each word, mostly itself.
-
-        Returns:
-            *Shape:* (B, W, D), in the dtype of the states.
+        ``pieces_BL`` has the word of each position, -1 for none; ``sources_BW`` the word that tells
+        the state of each word, mostly itself.
         """
         words_W = torch.arange(sources_BW.shape[1], device=pieces_BL.device)
         owned_BWL = pieces_BL[:, None, :] == words_W[None, :, None]

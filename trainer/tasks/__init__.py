@@ -1,6 +1,6 @@
 """Tasks by name; importing this registers every one, without torch.
 
-Their classes, which need torch, are in the module of each, and imported when they are first used.
+Their classes, which need torch, are imported from the module of each when they are first used.
 """
 
 from dataclasses import fields

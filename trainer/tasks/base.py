@@ -30,9 +30,7 @@ class Scores(Protocol):
     """The outcome of one evaluation."""
 
     @property
-    def examples(self) -> int:
-        """Examples scored."""
-        ...
+    def examples(self) -> int: ...
 
     @property
     def headline(self) -> float:
@@ -48,17 +46,10 @@ class Scorer(Protocol):
     """Collects predictions, batch by batch."""
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch (`trainer.models.outputs.SyntaxOutput`).
-
-        Args:
-            output: What the model gives.
-            batch: What the model was given; ``batch.arrays`` has offsets, labels and the like.
-        """
+        """Take a `trainer.models.outputs.SyntaxOutput`; ``batch.arrays`` has offsets and labels."""
         ...
 
-    def scores(self) -> Scores:
-        """The scores of everything taken."""
-        ...
+    def scores(self) -> Scores: ...
 
     def predictions(self) -> list[Prediction]:
         """The prediction of each example taken, in order, unlabelled examples included.
@@ -70,10 +61,7 @@ class Scorer(Protocol):
 
 
 class MeanLoss:
-    """The mean loss of an evaluation, over labels rather than over batches.
-
-    It reads the device once, at the end.
-    """
+    """The mean loss of an evaluation over labels, not batches; reads the device at the end."""
 
     def __init__(self) -> None:
         self._sums: list[Tensor] = []
@@ -92,12 +80,7 @@ class MeanLoss:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A score without a model, such as that of the class most training examples have.
-
-    Attributes:
-        name: How it predicts.
-        score: Its score on a dataset, by the task's headline metric.
-    """
+    """A score without a model, by the headline metric; ``name`` says how it predicts."""
 
     name: str
     score: Callable[[FeatureDataset], float]
@@ -106,10 +89,7 @@ class Baseline:
 class Task:
     """The base of tasks: targets for a model to learn, and the scoring of its predictions.
 
-    Args:
-        options: Of the task's own class.
-        labels: The label columns by name, in the order of ``options.columns()``; a task refuses a
-            column of a kind that it cannot learn.
+    Labels come in the order of ``options.columns()``; a task refuses a kind that it cannot learn.
     """
 
     metric: str
@@ -132,7 +112,6 @@ class Task:
         return {}
 
     def scorer(self, data: FeatureDataset) -> Scorer:
-        """A new scorer of predictions on this dataset."""
         raise NotImplementedError
 
     def baseline(self, train: FeatureDataset) -> Baseline | None:  # noqa: ARG002
@@ -142,11 +121,6 @@ class Task:
 
 class Head(nn.Module):
     """The base of every task's head: from an encoder's states to predictions and the task's loss.
-
-    Args:
-        config: ``config.task_options()`` are of the task's own class; ``config.classes`` has the
-            classes of each label column.
-        width: Of the encoder's states.
 
     Attributes:
         needs: Demands on the encoder beside its last states (`Encoder.gives`).

@@ -1,7 +1,4 @@
-"""One class for each of some examples: what the tasks that choose one share.
-
-Letters in shapes: ``B`` sequences, ``D`` width of the states, ``C`` classes.
-"""
+"""One class for each of some examples: what the tasks that choose one share."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ NO_LABEL: Final = -1
 
 
 def check_classes(label: LabelSpec, task: str) -> None:
-    """Refuse a label column that is not one of classes."""
     if label.kind != "class" or len(label.names) < 2:
         raise SpecError(
             f"the label {label.name!r} is of kind {label.kind!r} with {len(label.names)} "
@@ -52,13 +48,7 @@ def majority_class(train: FeatureDataset, label: LabelSpec) -> int:
 def majority_baseline(
     train: FeatureDataset, label: LabelSpec, score: Callable[[ClassIds, ClassIds], float]
 ) -> Baseline:
-    """The baseline that gives every example the majority class of the training examples.
-
-    Args:
-        train: The training examples.
-        label: The label column.
-        score: From gold and predicted class ids to the headline metric.
-    """
+    """The baseline of the majority class; ``score`` maps gold and predicted ids to the headline."""
     majority = majority_class(train, label)
 
     def score_of(data: FeatureDataset) -> float:
@@ -71,14 +61,8 @@ def majority_baseline(
 class ClassifierOfFirst(nn.Module):
     """[CLS] state, dropout, linear, tanh, dropout, linear; not the pooler that came with BERT.
 
-    Ahmad et al. (2021), as released; the paper does not say. With the pooler, the first dropout is
+    Ahmad et al. (2021), as released; the paper does not say. With ``pooler``, the first dropout is
     left out and the first linear map is the pretrained one, as in BERT's own classifier.
-
-    Args:
-        width: Of the encoder's states.
-        classes: Number of classes.
-        dropout: Probability.
-        pooler: Whether the first map is the encoder's pooler.
     """
 
     def __init__(self, width: int, classes: int, dropout: float, *, pooler: bool = False) -> None:
@@ -96,7 +80,6 @@ class ClassifierOfFirst(nn.Module):
         return logits_BC
 
     def load_pooler(self, dense: nn.Linear) -> None:
-        """Take the weights of a pretrained pooler."""
         if dense.weight.shape != self.dense.weight.shape:
             raise SpecError(
                 f"the pretrained pooler reads states of {dense.in_features} numbers, and the "
@@ -117,7 +100,6 @@ class ClassOutputs:
         self._loss = MeanLoss()
 
     def take(self, output: Any, gold_B: Tensor, ids: Sequence[str]) -> None:
-        """Take a model's output on examples of which these are the classes and names."""
         best = output.logits[self._name].softmax(-1).max(-1)
         self._gold.append(gold_B)
         self._predicted.append(best.indices)
@@ -130,15 +112,13 @@ class ClassOutputs:
         return _together(self._gold)
 
     def predicted(self) -> NDArray[np.int64]:
-        """Class ids. *Shape:* (examples,)."""
         return _together(self._predicted)
 
     def loss(self) -> float:
-        """Mean loss over the examples with a label."""
         return self._loss.mean()
 
     def rows(self) -> Iterator[tuple[str, int, int, float]]:
-        """Name, gold and predicted class, and what the model gives to that one, of each example."""
+        """Name, gold and predicted class, and the latter's probability, of each example."""
         columns = (self.gold(), self.predicted(), _together(self._probabilities))
         return zip(self._ids, *(column.tolist() for column in columns), strict=True)
 

@@ -41,11 +41,9 @@ class Clm(Task):
     extras: ClassVar[tuple[str, ...]] = NEXT_ARRAYS
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
-        """A new scorer."""
         return MlmScorer(TARGETS)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The piece that comes most often in the training examples."""
         most = int(_counts(train).argmax())
 
         def score(data: FeatureDataset) -> float:
@@ -63,7 +61,6 @@ class ClmHead(Head):
         self._encoder: tuple[Encoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Tie the decoder to the encoder's word embeddings."""
         if encoder.stock is None or not is_causal(encoder.stock):
             raise SpecError(
                 "clm.v1 predicts each piece from those before it, and this encoder reads those "
@@ -72,10 +69,7 @@ class ClmHead(Head):
         self._encoder = (encoder,)  # in a tuple: a module of a module would be saved twice
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """Logits of the predicted pieces, *shape* (M, V), and the mean cross-entropy.
-
-        For a batch without targets: logits at every position, (B, L, V), and no loss.
-        """
+        """Logits of predicted pieces, (M, V), and the loss; without targets of all, (B, L, V)."""
         states_BLD = encoding.last_hidden_state
         assert states_BLD is not None
         if POSITIONS not in batch.extras:

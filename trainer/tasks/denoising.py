@@ -41,7 +41,6 @@ class Denoising(Task):
     extras: ClassVar[tuple[str, ...]] = DENOISING_ARRAYS
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
-        """A new scorer, of every piece of the texts and their ends."""
         return MlmScorer(TARGETS)
 
 
@@ -53,7 +52,6 @@ class DenoisingHead(Head):
         self._models: tuple[GeneratingDecoder, ...] = ()
 
     def connect(self, encoder: Encoder) -> None:
-        """Take the decoder of the model."""
         if encoder.own_decoder is None:
             raise SpecError(
                 "denoising.v1 trains a decoder together with its encoder, and this model has none; "

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 
 def check_gold(data: FeatureDataset | None, trees: Trees) -> None:
-    """Refuse to score by gold trees where there are none."""
     from featurestore import ParsedDataset
 
     if trees == "gold" and isinstance(data, ParsedDataset) and not data.has_gold:
@@ -63,17 +62,14 @@ class Dependency(Task):
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The words, and what their trees teach (`trainer.nn.parser_targets`)."""
         return parser_targets(self._options.parser, arrays, self._options.trees)
 
     def scorer(self, data: FeatureDataset | None) -> DependencyScorer:
-        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return DependencyScorer(options.parser.relations, options.trees, options.metric)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The word on one side as the head of each word (`trainer.tasks.neighbours`)."""
         heads = NeighbourHeads.of(parse for own in self._trees(train) for parse in own)
 
         def score(data: FeatureDataset) -> float:
@@ -108,10 +104,7 @@ class DependencyHead(Head):
         self.tagger = nn.Linear(self.parser.width, len(UPOS)) if options.upos else None
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """The loss, and in evaluation ``heads``, ``relations`` and ``upos``, int64 (B, W).
-
-        Heads are 0 for ROOT and i for the i-th word of the sequence.
-        """
+        """The loss; in evaluation ``heads`` (0 is ROOT), ``relations``, ``upos``: int64 (B, W)."""
         words = Words(*(batch.labels[name] for name in WORDS))
         words = words._replace(chars=batch.labels.get(CHARS))
         heads_BW, relations_BW, upos_BW = (batch.labels[name] for name in TREES)
@@ -152,12 +145,7 @@ class DependencyHead(Head):
 
 
 class _Text(NamedTuple):
-    """A model's analysis of the words of one text.
-
-    Attributes:
-        heads: Position of each word's head, -1 for a root, -2 for none. *Shape:* (W,).
-        relations, upos: Of each word; None for none.
-    """
+    """A model's analysis of the words of a text; heads are -1 for a root, -2 for none."""
 
     heads: NDArray[np.int64]
     relations: list[str | None]
@@ -172,13 +160,7 @@ class DependencyScorer:
     """Collects trees, example by example.
 
     A model gives heads, 0 for ROOT, i for the i-th word of the sequence and -1 for none, and
-    relations.
-
-    Args:
-        relations: Their names.
-        trees: Which trees count.
-        metric: The headline.
-        learned: Name of the heads among the targets; the loss is a mean over those.
+    relations. The loss is a mean over the heads to learn, which ``learned`` names.
     """
 
     def __init__(
@@ -195,7 +177,6 @@ class DependencyScorer:
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         found = {name: of.cpu().numpy() for name, of in output.logits.items()}
         layout: WordLayout = batch.arrays["word_layout"]
         rows = batch.arrays.get("example_index", np.arange(len(batch)))
@@ -205,7 +186,6 @@ class DependencyScorer:
         self._loss.add(output.task_loss, (batch.labels[self._learned] != IGNORE).sum())
 
     def scores(self) -> AttachmentScores:
-        """The scores of everything taken."""
         return attachment_scores(
             [one.shares for one in self._predictions if one.shares],
             self._loss.mean(),
@@ -215,11 +195,7 @@ class DependencyScorer:
         )
 
     def predictions(self) -> list[Prediction]:
-        """The tree of each example: head and relation of each word; see `Scorer`.
-
-        Heads are those of CoNLL-U where the dataset has parses; otherwise they count the words of
-        the text, from 1.
-        """
+        """Head and relation of each word; heads are CoNLL-U's, or the text's if it has no parse."""
         return self._predictions
 
     def _of_example(
@@ -229,7 +205,6 @@ class DependencyScorer:
         found: Mapping[str, NDArray[Any]],
         rows: list[int],
     ) -> Prediction:
-        """The prediction for one example, from its sequences."""
         arrays, name = batch.arrays, batch.example_ids[rows[0]]
         parses = arrays["parses"][rows[0]] if "parses" in arrays else None
         texts = _empty_texts(layout, rows, parses)
@@ -258,7 +233,6 @@ class DependencyScorer:
         row: int,
         places: Sequence[int],
     ) -> None:
-        """Write what a model says of words of a sequence to the texts that they are of."""
         for place in places:
             text, word = texts[layout.segments[row, place]], int(layout.words[row, place])
             head = int(found["heads"][row, place])
@@ -289,7 +263,6 @@ def _passes(layout: WordLayout, arrays: Arrays) -> list[NDArray[np.bool_]]:
 def _empty_texts(
     layout: WordLayout, rows: list[int], parses: tuple[Parse, ...] | None
 ) -> list[_Text]:
-    """A text for each segment of an example, of which nothing is said yet."""
     if parses is not None:
         return [_Text.of(parse.word_count) for parse in parses]
     segments, words = layout.segments[rows], layout.words[rows]
@@ -300,7 +273,6 @@ def _empty_texts(
 
 
 def _compared(text: _Text, parse: Parse) -> Iterator[ParsedWord]:
-    """The words of a text, with the tree of its parse as the gold standard."""
     columns = (parse.parents().tolist(), text.heads.tolist(), parse.deprel, text.relations)
     for values in zip(*columns, parse.upos, text.upos, strict=True):
         yield ParsedWord(*values)

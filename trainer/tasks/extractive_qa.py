@@ -1,7 +1,4 @@
-"""``extractive_qa.v1``: answering questions with spans of a passage.
-
-Letters in shapes: ``B`` sequences, ``L`` positions.
-"""
+"""``extractive_qa.v1``: answering questions with spans of a passage."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ START: Final = "start"
 END: Final = "end"
 
 NOT_HERE: Final = -100
-"""The target of a sequence in which no answer is, and of which nothing is to be learned."""
+"""The target of a sequence without an answer, of which nothing is to be learned."""
 
 
 class ExtractiveQa(Task):
@@ -63,10 +60,9 @@ class ExtractiveQa(Task):
             )
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """First and last position of the first answer that is whole in a sequence.
+        """First and last position, int64 (B,), of the first answer that is whole in a sequence.
 
-        *Shape:* (B,) each, int64. Without one they are 0, that is [CLS], if questions may have no
-        answer, and `NOT_HERE` otherwise.
+        Without one they are 0, that is [CLS], if questions may have no answer, else `NOT_HERE`.
         """
         nowhere = 0 if self._options.no_answer else NOT_HERE
         first, last = np.full((2, len(arrays["segment_ids"])), nowhere, np.int64)
@@ -77,11 +73,9 @@ class ExtractiveQa(Task):
         return {START: first, END: last}
 
     def scorer(self, data: FeatureDataset) -> QaScorer:
-        """A new scorer of the questions of this dataset."""
         return QaScorer(self._options, self._label, data)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """An answer at the place where most training answers stand, or no answer."""
         options, label = self._options, self._label
         frequent = FrequentSpan.of(train, label, may_be_blank=options.no_answer)
 
@@ -142,8 +136,8 @@ class QaScores(NamedScores):
     """Scores of extracted answers.
 
     Attributes:
-        examples: Questions scored: those with gold answers, and where a question may have no
-            answer also those said to have none.
+        examples: Questions with gold answers; where a question may have no answer, also those said
+            to have none.
         exact_match, f1: Means over them, against the gold answer that fits best.
         answerable, unanswerable: Mean F1 of those with and without gold answers; 0 of none.
         unreachable: Questions none of whose answers is whole in any sequence that the model saw.
@@ -177,7 +171,6 @@ class QaScorer:
         self._weights = (1.0, 0.0)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         options, arrays = self._options, batch.arrays
         start_BL, end_BL = output.logits[START], output.logits[END]
         ours_BL = batch.extra("segment_ids") == options.segment
@@ -197,13 +190,8 @@ class QaScorer:
     def verify(self, verdicts: Mapping[str, float], own: float, other: float) -> None:
         """Let a verifier take part in the decision whether a question is answered.
 
-        Afterwards a question's difference is ``own`` times its own plus ``other`` times the
-        verdict (SG-Net, section 4.1: the weights beta of the answer verifier).
-
-        Args:
-            verdicts: By example, the logit of no answer minus that of one.
-            own: Weight of the null score minus the score of the best answer.
-            other: Weight of the verdict.
+        A question's difference becomes ``own`` times its own plus ``other`` times its verdict, the
+        logit of no answer minus that of one (SG-Net, section 4.1: the weights beta).
         """
         missing = [name for name in self._questions if name not in verdicts]
         if missing:
@@ -214,7 +202,6 @@ class QaScorer:
         self._verdicts, self._weights = verdicts, (own, other)
 
     def scores(self) -> QaScores:
-        """The scores of everything taken."""
         answers, threshold = self._answers()
         questions = self._questions.values()
         every = [one for one in answers.values() if one.is_scored(self._options.no_answer)]
@@ -232,7 +219,6 @@ class QaScorer:
         )
 
     def predictions(self) -> list[Prediction]:
-        """The answer to each question; its gold answers."""
         predictions = []
         for name, one in self._answers()[0].items():
             if one.is_scored(self._options.no_answer):
@@ -244,7 +230,6 @@ class QaScorer:
         return predictions
 
     def _answers(self) -> tuple[dict[str, Answer], float]:
-        """The final answers, and the threshold."""
         options, label = self._options, self._label
         texts, known = passages_of(self._data, label), gold_spans(self._data, label)
         passages = dict(texts)

@@ -52,7 +52,6 @@ class UniversalParsing(Task):
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """The words, and what their trees teach (`trainer.nn.parser_targets`)."""
         parser = ParserOptions(relations=self._options.relations)
         found = parser_targets(parser, arrays, self._options.trees)
         if "parses" in arrays:
@@ -67,7 +66,6 @@ class UniversalParsing(Task):
         return found
 
     def scorer(self, data: FeatureDataset | None) -> UniversalScorer:
-        """A new scorer."""
         check_gold(data, self._options.trees)
         return UniversalScorer(self._options)
 
@@ -92,7 +90,6 @@ class UniversalParserHead(Head):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the state of ROOT, where it is learned."""
         if self.root_D is not None:
             nn.init.normal_(self.root_D, std=0.02)
 
@@ -109,7 +106,7 @@ class UniversalParserHead(Head):
 
 
 class GraphParserHead(UniversalParserHead):
-    """The graph decoder; arguments as of `UniversalParserHead`."""
+    """The graph decoder."""
 
     options: GraphParserOptions
 
@@ -120,10 +117,7 @@ class GraphParserHead(UniversalParserHead):
         self.parser = GraphParser(width, *sizes)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """The loss, and in evaluation ``heads`` and ``relations``, int64 (B, W).
-
-        Heads are 0 for ROOT and i for the i-th word of the sequence.
-        """
+        """The loss, and in evaluation ``heads``, 0 for ROOT, and ``relations``, int64 (B, W)."""
         sentences = batch.labels["parser_sentences"]
         heads_BW, relations_BW, _ = (batch.labels[name] for name in TREES)
         projected = self.parser.project(self.states(encoding, batch))
@@ -142,28 +136,19 @@ class GraphParserHead(UniversalParserHead):
 
 @dataclass(frozen=True, slots=True)
 class UniversalScores(AttachmentScores):
-    """Scores of dependency trees (`AttachmentScores`).
-
-    Attributes:
-        long_sentences: Examples that are too long to be scored.
-    """
+    """Scores of dependency trees; ``long_sentences`` counts examples too long to be scored."""
 
     long_sentences: int = 0
 
 
 class UniversalScorer(DependencyScorer):
-    """Collects trees, example by example.
-
-    Args:
-        options: Names of relations, which trees count, the headline, the longest sentence.
-    """
+    """Collects trees, example by example, and counts those that are too long to be scored."""
 
     def __init__(self, options: UniversalParserOptions) -> None:
         super().__init__(options.relations, options.trees, options.metric)
         self._universal, self._long = options, 0
 
     def scores(self) -> UniversalScores:
-        """The scores of everything taken, without the sentences that are too long."""
         return UniversalScores(**asdict(super().scores()), long_sentences=self._long)
 
     def _of_example(

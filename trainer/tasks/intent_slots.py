@@ -1,7 +1,4 @@
-"""``intent_slots.v1``: joint intent classification and slot filling.
-
-Letters in shapes: ``B`` utterances, ``L`` positions, ``C`` classes.
-"""
+"""``intent_slots.v1``: joint intent classification and slot filling."""
 
 from __future__ import annotations
 
@@ -64,11 +61,9 @@ class IntentSlots(Task):
         }
 
     def scorer(self, data: FeatureDataset) -> IntentSlotsScorer:  # noqa: ARG002
-        """A new scorer."""
         return IntentSlotsScorer(self._intent, self._slots, self.metric)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The majority intent, and the tag that each form has most often in training."""
         majority = majority_class(train, self._intent)
         lexicon = TagLexicon.of(train, self._slots.label)
 
@@ -111,17 +106,7 @@ class IntentSlotsHead(Head):
 
 @dataclass(frozen=True, slots=True)
 class IntentSlotsScores(NamedScores):
-    """Scores of intents and slots.
-
-    Attributes:
-        examples: Utterances scored: those that have both.
-        exact_match: Share of them with the right intent and every tag right.
-        intent_accuracy: Share with the right intent.
-        slot_precision, slot_recall, slot_f1: Of slots, over all types.
-        loss: Mean of the joint loss.
-        per_slot: Scores by type of slot.
-        metric: Name of the headline.
-    """
+    """Scores of utterances with both labels; ``exact_match``: intent and all tags are right."""
 
     examples: int
     exact_match: float
@@ -137,13 +122,7 @@ class IntentSlotsScores(NamedScores):
 def intent_slots_scores(
     intents: NDArray[np.bool_], slots: Pairs, loss: float, metric: str = "exact_match"
 ) -> IntentSlotsScores:
-    """Score utterances.
-
-    Args:
-        intents: Which have the right intent. *Shape:* (examples,).
-        slots: Gold and predicted tags of the same utterances.
-        loss: Mean loss.
-        metric: Name of the headline.
+    """Score utterances: intents that are right or not, and the tags of the same utterances.
 
     >>> pairs = [(["B-city"], ["B-city"]), (["O", "O"], ["O", "B-city"])]
     >>> scores = intent_slots_scores(np.array([True, True]), pairs, 0.0)
@@ -177,7 +156,6 @@ class IntentSlotsScorer:
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         intent, slots = self._intent.name, self._slots.label.name
         gold, predicted = batch.labels[intent], output.logits[intent].argmax(-1)
         pairs = self._slots.pairs(batch.arrays, output.logits[slots].argmax(-1).cpu().numpy())
@@ -192,13 +170,11 @@ class IntentSlotsScorer:
         self._loss.add(output.task_loss, gold.new_tensor(sum(scored)))
 
     def scores(self) -> IntentSlotsScores:
-        """The scores of everything taken."""
         right = [gold == predicted for gold, predicted in compress(self._intents, self._scored)]
         pairs = list(compress(self._pairs, self._scored))
         return intent_slots_scores(np.array(right, bool), pairs, self._loss.mean(), self._metric)
 
     def predictions(self) -> list[Prediction]:
-        """Intent and slots of each utterance; see `Scorer`."""
         found = zip(self._ids, self._intents, self._pairs, self._scored, strict=True)
         return [self._prediction(*utterance) for utterance in found]
 
@@ -222,7 +198,6 @@ class IntentSlotsScorer:
 def utterance_shares(
     intent: bool, gold: Sequence[str], predicted: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
-    """The shares of an utterance in its metrics."""
     slots = tagging_shares(gold, predicted)
     whole = intent and list(gold) == list(predicted)
     return {

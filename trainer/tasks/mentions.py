@@ -23,16 +23,9 @@ TAG_IDS: Final = 1
 
 
 def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64]:
-    """The mention of each position, by its type.
+    """The mention of each position, from a column of kind ``spans`` and the offsets. (B, L).
 
-    Args:
-        arrays: A batch with ``offset_mapping``.
-        name: A label column of kind ``spans``.
-        segment: Which segment it is about.
-
-    Returns:
-        0 outside, 1 in a mention whose type has no name, else the type's id plus `MENTION_IDS`.
-        *Shape:* (B, L).
+    0 outside, 1 in a mention whose type has no name, else the type's id plus `MENTION_IDS`.
     """
     ids = np.zeros(arrays["segment_ids"].shape, np.int64)
     for row, spans in enumerate(arrays[name]):
@@ -46,15 +39,7 @@ def mention_ids(arrays: Arrays, name: str, segment: int = 0) -> NDArray[np.int64
 
 
 def token_tag_ids(arrays: Arrays, name: str) -> NDArray[np.int64]:
-    """The tag of the token that each position shows.
-
-    Args:
-        arrays: A batch with ``token_ids``.
-        name: A label column of kind ``tags``, about the first segment.
-
-    Returns:
-        0 for none, else the tag's id plus `TAG_IDS`. *Shape:* (B, L).
-    """
+    """The tag of each position's token in the first segment, plus `TAG_IDS`; 0 for none. (B, L)."""
     tokens = np.where(arrays["segment_ids"] == 0, arrays["token_ids"], -1)
     ids = np.zeros(tokens.shape, np.int64)
     for row, tags in enumerate(arrays[name]):

@@ -43,7 +43,6 @@ class Mlm(Task):
     extras: ClassVar[tuple[str, ...]] = MASKED_ARRAYS
 
     def scorer(self, data: FeatureDataset) -> MlmScorer:  # noqa: ARG002
-        """A new scorer."""
         return MlmScorer()
 
 
@@ -58,7 +57,6 @@ class MlmHead(Head):
         self.decoder = PieceDecoder(config, width, options.output_bias)
 
     def connect(self, encoder: Encoder) -> None:
-        """Tie the decoder to the encoder's word embeddings."""
         self.decoder.tie(encoder)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
@@ -70,10 +68,7 @@ class MlmHead(Head):
             self.decoder.load_state_dict(found)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """Logits of the predicted pieces, *shape* (M, V), and the mean cross-entropy.
-
-        For a batch without masks: logits at every position, (B, L, V), and no loss.
-        """
+        """Logits of predicted pieces, (M, V), and the loss; without masks of all, (B, L, V)."""
         states_BLD = encoding.last_hidden_state
         assert states_BLD is not None
         if POSITIONS not in batch.extras:
@@ -84,15 +79,7 @@ class MlmHead(Head):
 
 @dataclass(frozen=True, slots=True)
 class MlmScores(NamedScores):
-    """Scores over predicted pieces.
-
-    Attributes:
-        examples: Sequences.
-        pieces: Predicted pieces.
-        accuracy: Share of them whose id has the highest logit.
-        perplexity: Exponential of the loss; 1 is the lowest.
-        loss: Mean cross-entropy, in nats.
-    """
+    """Scores over predicted pieces; ``loss`` is in nats, and ``perplexity`` its exponential."""
 
     examples: int
     pieces: int
@@ -104,11 +91,7 @@ class MlmScores(NamedScores):
 
 
 class MlmScorer:
-    """Counts right pieces, batch by batch; reads the device once, at the end.
-
-    Args:
-        targets: The array of a batch with the ids of its predicted pieces.
-    """
+    """Counts right pieces, batch by batch; reads the device once, at the end."""
 
     def __init__(self, targets: str = TARGETS) -> None:
         self._targets = targets
@@ -117,7 +100,6 @@ class MlmScorer:
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         targets_M = batch.extra(self._targets)
         self._examples += len(batch)
         self._pieces += len(targets_M)
@@ -125,12 +107,11 @@ class MlmScorer:
         self._loss.add(output.task_loss, torch.tensor(len(targets_M)))
 
     def scores(self) -> MlmScores:
-        """The scores of everything taken."""
         right, loss = sum(int(count) for count in self._right), self._loss.mean()
         # Beyond this a double has no exponential, and a model knows nothing.
         perplexity = math.exp(min(loss, 700.0))
         return MlmScores(self._examples, self._pieces, share(right, self._pieces), perplexity, loss)
 
     def predictions(self) -> list[Prediction]:
-        """None: the examples have no labels of their own."""
+        """Nothing: the examples have no labels of their own."""
         return []

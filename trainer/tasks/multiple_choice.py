@@ -1,4 +1,4 @@
-"""``multiple_choice.v1``: which of several sequences of an example is right, as of four answers.
+"""``multiple_choice.v1``: the right one of several sequences of an example, as of four answers.
 
 Letters in shapes: ``B`` sequences, ``E`` examples, ``C`` choices.
 """
@@ -64,12 +64,9 @@ class MultipleChoice(Task):
         return {self._label.name: arrays[self._label.name]}
 
     def scorer(self, data: FeatureDataset) -> ChoiceScorer:  # noqa: ARG002
-        """A new scorer."""
         return ChoiceScorer(self._label, self._group)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The majority class: the choice that is right most often in training."""
-
         def accuracy(gold: ClassIds, predicted: ClassIds) -> float:
             return classification_scores(gold, predicted, 0.0, self._label.names).headline
 
@@ -132,7 +129,6 @@ class ChoiceScorer:
         self._group, self._groups = group, list[int]()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         first = batch.extra("choice_index") == 0
         ids = zip(batch.example_ids, first.tolist(), strict=True)
         named = [example_id for example_id, is_first in ids if is_first]
@@ -141,7 +137,6 @@ class ChoiceScorer:
             self._groups += batch.arrays[self._group.name][first.cpu().numpy()].tolist()
 
     def scores(self) -> ChoiceScores:
-        """The scores of everything taken."""
         scores = self._scorer.scores()
         shared = {one.name: getattr(scores, one.name) for one in fields(scores)}
         return ChoiceScores(**shared, per_group=self._per_group())
@@ -157,5 +152,4 @@ class ChoiceScorer:
         return {name: GroupScores(len(of), fmean(of)) for name, of in found}
 
     def predictions(self) -> list[Prediction]:
-        """The choice of each example; see `Scorer`."""
         return self._scorer.predictions()

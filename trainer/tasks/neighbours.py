@@ -14,12 +14,7 @@ from trainer.metrics.dependency import ParsedWord
 
 @dataclass(frozen=True, slots=True)
 class NeighbourHeads:
-    """Each word hangs from its neighbour on one side, and the last one on that side is the root.
-
-    Attributes:
-        step: -1 for the word before, 1 for the word behind.
-        relation: Of all words but the root.
-    """
+    """The word ``step`` further (-1 or 1) as head of each; the last on that side is the root."""
 
     step: int
     relation: str
@@ -42,11 +37,9 @@ class NeighbourHeads:
 
     @property
     def name(self) -> str:
-        """Name of the baseline."""
         return f"the {'previous' if self.step < 0 else 'next'} word as head"
 
     def words(self, parse: Parse) -> Iterator[ParsedWord]:
-        """The words of a text with the heads and relations that they get here."""
         sentences, gold = parse.sentence_ids(), parse.parents().tolist()
         for word in range(parse.word_count):
             head = word + self.step

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 POSITIONS: Final = "next_positions"
 TARGETS: Final = "next_targets"
 NEXT_ARRAYS: Final = (POSITIONS, TARGETS)
-"""Arrays of a batch for the loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +25,7 @@ class NextPieces:
         seed: int,  # noqa: ARG002
         epoch: int,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
-        """The positions that predict a piece, and that piece; see `syntax.contrast.Sampler`.
-
-        Returns:
-            * ``next_positions``: int64 (M,), b * L + l of each position before a real one
-            * ``next_targets``: int64 (M,), the id after it
-        """
+        """Positions b * L + l before a real one, and the ids after them; int64 (M,) each."""
         ids_BL, real_BL = batch["input_ids"], batch["attention_mask"].astype(bool)
         before_BL = np.zeros_like(real_BL)
         before_BL[:, :-1] = real_BL[:, 1:]

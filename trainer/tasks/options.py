@@ -1,8 +1,4 @@
-"""The options of each task: what a recipe trains a model to do. Nothing here imports torch.
-
-So a recipe is made, changed and checked before torch is loaded. The registry of tasks
-(`trainer.tasks`) names the module of each, with its targets, head and scorer.
-"""
+"""The options of each task: what a recipe trains a model to do. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -62,17 +58,13 @@ class SequenceClassificationOptions(TaskOptions):
 
     Attributes:
         label: The label column, of kind ``class``.
-        metric: What models are selected on, of `trainer.metrics.classification.CLASS_METRICS`:
-            accuracy, mean F1 of the classes (``macro_f1``), or Matthews' correlation coefficient
-            (``mcc``), as CoLA has it.
-        pooler: Whether the state of [CLS] goes through the encoder's own pretrained pooler, as in
-            BERT's classifier, instead of a new layer.
-        state: Whether the state of the ``first`` position is classified, [CLS], or that of the
-            ``last``, as BART has it.
+        metric: Selects models, of `trainer.metrics.classification.CLASS_METRICS`: ``accuracy``,
+            mean F1 of the classes (``macro_f1``), or Matthews' correlation (``mcc``), as in CoLA.
+        pooler: Whether [CLS] goes through the encoder's own pretrained pooler, as in BERT.
+        state: The classified state: of the ``first`` position, [CLS], or ``last``, as in BART.
         item: A label column of kind ``string`` that the model is given, such as the sense that two
             verses may share: each value is a token of its own, behind the last separator.
-        items: Its values; those of the training examples when left out, and a result records them.
-            Other values have one token in common.
+        items: Its values; those of the training examples when left out. Others share one token.
     """
 
     name: str = "sequence_classification.v1"
@@ -84,22 +76,18 @@ class SequenceClassificationOptions(TaskOptions):
     items: tuple[str, ...] = ()
 
     def columns(self) -> tuple[str, ...]:
-        """The label, and the item if there is one."""
         return (self.label, *self.given())
 
     def given(self) -> tuple[str, ...]:
-        """The item."""
         return () if self.item is None else (self.item,)
 
     def fitted(self, dataset: FeatureDataset) -> SequenceClassificationOptions:
-        """With the items of the training examples."""
         if self.item is None or self.items:
             return self
         values = dataset.columns([self.item])[self.item].to_pylist()
         return replace(self, items=tuple(sorted({value for value in values if value})))
 
     def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the items that an earlier run found."""
         if not isinstance(before, SequenceClassificationOptions) or self.item != before.item:
             return self
         return replace(self, items=self.items or before.items)
@@ -109,14 +97,13 @@ class SequenceClassificationOptions(TaskOptions):
         return 0 if self.item is None else 1 + len(self.items)
 
     def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """With a token behind the last one: the first that is added, which `arrays` replaces."""
+        """A token more behind the last one: the first that is added, which `arrays` replaces."""
         if self.item is None:
             return special
         suffix = (*special.suffix, special.vocab_size)
         return replace(special, suffix=suffix, vocab_size=special.vocab_size + self.added_tokens())
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the item of each example in the place of its last token."""
         if self.item is None:
             return arrays
         places = {item: place for place, item in enumerate(self.items, start=1)}
@@ -132,12 +119,12 @@ class TokenClassificationOptions(TaskOptions):
 
     Attributes:
         label: The label column, of kind ``tags``.
-        pieces: Where the model predicts: at the ``first`` piece of a token, or at the first of each
-            ``words`` that the parser made of it, of which the first counts in the scores.
-        word_labels: A switch: what a token's label becomes on its second word.
+        pieces: Predict at the ``first`` piece of a token, or at the first of each of its parsed
+            ``words``, of which the first word counts in the scores.
+        word_labels: A switch: the label of a token's second word.
         positive: The tag whose tokens F1 and F0.5 are of, where tags spell no entities.
-        metric: What models are selected on: F1 or F0.5 of entities, or accuracy of tokens.
-        tagger: What is between the encoder and the tags; a linear map when left out.
+        metric: Selects models: F1 or F0.5 of entities, or accuracy of tokens.
+        tagger: Parts between the encoder and the tags; a linear map when left out.
     """
 
     name: str = "token_classification.v1"
@@ -157,7 +144,6 @@ class TokenClassificationOptions(TaskOptions):
             )
 
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
         return (self.label,)
 
 
@@ -170,8 +156,7 @@ class IntentSlotsOptions(TaskOptions):
         slots: The label column of the tokens, of kind ``tags``.
         pieces, word_labels: As in `TokenClassificationOptions`.
         slot_weight: Weight of the slots' loss beside the intent's.
-        metric: What models are selected on: the share of utterances of which all is right, the
-            accuracy of intents, or the F1 of slots.
+        metric: Selects models: share of utterances all right, accuracy of intents, or F1 of slots.
     """
 
     name: str = "intent_slots.v1"
@@ -183,7 +168,6 @@ class IntentSlotsOptions(TaskOptions):
     metric: Literal["exact_match", "intent_accuracy", "slot_f1"] = "exact_match"
 
     def columns(self) -> tuple[str, ...]:
-        """Both columns."""
         return (self.intent, self.slots)
 
 
@@ -194,8 +178,7 @@ class RelationOptions(TaskOptions):
     Attributes:
         label: The label column, of kind ``class``.
         subject, object: The label columns of the mentions, of kind ``spans``.
-        tags: A label column of kind ``tags`` that models may read, such as named entities; none
-            when left out.
+        tags: A label column of kind ``tags`` that models may read, such as named entities.
         null: The class that stands for none, which scores leave out.
         empty_precision: A switch: precision where nothing but ``null`` is predicted.
         classifier: A switch: the layers over the text and the two mentions.
@@ -211,15 +194,12 @@ class RelationOptions(TaskOptions):
     classifier: Variant = "as_published"
 
     def columns(self) -> tuple[str, ...]:
-        """All columns."""
         return (self.label, *self.given())
 
     def given(self) -> tuple[str, ...]:
-        """The mentions, and the tags if there are any."""
         return (*self.spans(), *([self.tags] if self.tags else []))
 
     def spans(self) -> tuple[str, ...]:
-        """The mentions."""
         return (self.subject, self.object)
 
 
@@ -229,17 +209,14 @@ class ExtractiveQaOptions(TaskOptions):
 
     Attributes:
         answers: The label column, of kind ``spans``; an example without spans has no answer.
-        segment: Which segment of a sequence is the passage: 1 after the question, 0 before it.
-        normalisation: What a softmax runs over: each ``sequence``, or all those of a ``passage``,
-            in windows or sentences (Clark and Gardner 2018).
+        segment: Segment of the passage: 1 after the question, 0 before it.
+        normalisation: Softmax over a ``sequence`` or all of a ``passage`` (Clark and Gardner 2018).
         no_answer: Whether a question may have no answer, which [CLS] then stands for.
         threshold: With ``no_answer``: how much [CLS] must score above the best answer.
-        tune_threshold: Whether dev is scored with the threshold that is best for F1 on dev, which
-            other data are then scored with.
+        tune_threshold: Score dev, and then other data, with the threshold best for F1 on dev.
         max_answer: Pieces of an answer at most.
-        rules: How answers are compared: as ``squad`` (1.1), ``squad2`` (2.0) or ``mlqa`` does; left
-            out, as the dataset's own scorer does (`rules_of`).
-        metric: What models are selected on.
+        rules: Comparison of answers: ``squad`` (1.1), ``squad2``, ``mlqa``; else the dataset's own.
+        metric: Selects models.
     """
 
     name: str = "extractive_qa.v1"
@@ -264,17 +241,15 @@ class ExtractiveQaOptions(TaskOptions):
             raise SpecError("task.tune_threshold is about task.no_answer, which is false")
 
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
         return (self.answers,)
 
     def rules_of(self, dataset: str) -> Rules:
-        """Those asked for; else MLQA's of ``mlqa``, and of any other dataset SQuAD's own."""
+        """The rules asked for; else MLQA's of ``mlqa``, and of any other dataset SQuAD's own."""
         if self.rules is not None or dataset == "mlqa":
             return self.rules or "mlqa"
         return "squad2" if self.no_answer else "squad"
 
     def with_rules(self, rules: Rules) -> ExtractiveQaOptions:
-        """These options with answers compared by other rules."""
         return replace(self, rules=rules)
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
@@ -283,7 +258,6 @@ class ExtractiveQaOptions(TaskOptions):
         return any(x is not None for x in answers) if self.no_answer else any(answers)
 
     def tuned(self, scores: Mapping[str, Any]) -> ExtractiveQaOptions:
-        """These options with the threshold that dev gave."""
         if not self.tune_threshold:
             return self
         return replace(self, threshold=scores["threshold"], tune_threshold=False)
@@ -291,7 +265,7 @@ class ExtractiveQaOptions(TaskOptions):
 
 @dataclass(frozen=True, slots=True)
 class MultipleChoiceOptions(TaskOptions):
-    """Which of several sequences of an example is right; ``data.template`` says what they are.
+    """The right one of several sequences of an example, which ``data.template`` makes.
 
     Attributes:
         label: The label column, of kind ``class``: a class for each sequence of the template.
@@ -303,29 +277,25 @@ class MultipleChoiceOptions(TaskOptions):
     group: str | None = None
 
     def columns(self) -> tuple[str, ...]:
-        """The label, and the group if there is one."""
         return (self.label, *([self.group] if self.group else []))
 
     def found(self) -> tuple[str, ...]:
-        """The label; a group is no answer."""
         return (self.label,)
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
-        """True where an example has an answer; a group is not one."""
         return any(values[self.label])
 
 
 @dataclass(frozen=True, slots=True)
 class StructuralProbeOptions(TaskOptions):
-    """How much of the trees a linear map of the states tells; no label column is read.
+    """A linear map of the states that is to tell the trees; no label column is read.
 
     Attributes:
         target: ``distance`` between words, or their ``depth``.
         rank: Of the linear map.
-        metric: What models are selected on: ``uuas`` (distance), ``root_accuracy`` (depth), or
-            ``spearman``; the first that fits when left out.
-        shortest, longest: Words of the sentences that ``spearman`` averages over; the second is no
-            less than the first.
+        metric: Selects models: ``uuas`` (distance), ``root_accuracy`` (depth), or ``spearman``; the
+            first that fits when left out.
+        shortest, longest: Words of the sentences that ``spearman`` averages over.
     """
 
     name: str = "structural_probe.v1"
@@ -346,7 +316,6 @@ class StructuralProbeOptions(TaskOptions):
 
     @property
     def headline(self) -> str:
-        """The metric that models are selected on."""
         return self.metric or METRICS[self.target][0]
 
 
@@ -354,19 +323,16 @@ class StructuralProbeOptions(TaskOptions):
 class DependencyOptions(TaskOptions):
     """A biaffine parser over any encoder.
 
-    With ``single_root`` trees are as Universal Dependencies want them: the one word that hangs from
-    ROOT, and no other, has the relation ``root``.
-
     Attributes:
         parser: Its parts and sizes; settings such as ``task.parser.arc=100``.
-        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``, those of parsers
-            among them.
+        trees: Trees to learn and score by: ``gold`` ones, or ``all``, those of parsers, too.
         upos: Whether it also gives universal tags, from the same states of words.
         decoding: ``mst``: the best tree of each sentence; ``greedy``: the best head of each word,
             which may make cycles and several roots.
-        single_root: Whether exactly one word of a sentence hangs from ROOT, where trees are made.
+        single_root: With ``mst``, exactly one word of a sentence hangs from ROOT and has the
+            relation ``root``, and no other, as Universal Dependencies want it.
         mst_space: A switch.
-        metric: What models are selected on.
+        metric: Selects models.
     """
 
     name: str = "dependency.v1"
@@ -379,21 +345,18 @@ class DependencyOptions(TaskOptions):
     metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las"
 
     def reads_parses(self) -> bool:
-        """Whole relations and language-specific tags are in the parses alone."""
+        """True: whole relations and language-specific tags are in the parses alone."""
         return True
 
     def fitted(self, dataset: FeatureDataset) -> DependencyOptions:
-        """With the relations and tags of the training trees."""
         return replace(self, parser=fitted_parser(self.parser, dataset, self.trees))
 
     def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the relations and tags that an earlier run found."""
         if not isinstance(before, DependencyOptions):
             return self
         return replace(self, parser=self.parser.settled(before.parser))
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
         return cut_trees(dataset, data)
 
 
@@ -402,12 +365,11 @@ class UslOptions(TaskOptions):
     """The tree of pieces that ``data.policy`` makes of each sentence.
 
     Attributes:
-        labels: Whole relations behind `RESERVED`; those of the training trees, in alphabetical
-            order, when left out. A result records them.
-        trees: Which trees are learned and scored by: ``gold`` ones, or ``all``.
+        labels: Whole relations behind `RESERVED`; those of the training trees when left out.
+        trees: Trees to learn and score by: ``gold`` ones, or ``all``.
         specials_in_loss: Whether special tokens have a head to learn, [CLS], and a label, ``_``.
         mask_reserved: Whether a word never gets a reserved label.
-        metric: What models are selected on.
+        metric: Selects models.
     """
 
     name: str = "usl.v1"
@@ -418,11 +380,9 @@ class UslOptions(TaskOptions):
     metric: Literal["las", "uas", "clas", "las_subtypes", "las_no_punct_subtypes"] = "las_subtypes"
 
     def reads_parses(self) -> bool:
-        """Whole relations are in the parses alone."""
         return True
 
     def fitted(self, dataset: FeatureDataset) -> UslOptions:
-        """With the relations of the training trees."""
         from trainer.nn.piece_parser import RESERVED
 
         if self.labels or not (found := words_with(dataset, "deprel", self.trees)):
@@ -431,13 +391,11 @@ class UslOptions(TaskOptions):
         return replace(self, labels=(*RESERVED, *relations))
 
     def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the labels that an earlier run found."""
         if not isinstance(before, UslOptions):
             return self
         return replace(self, labels=self.labels or before.labels)
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
         return cut_trees(dataset, data)
 
 
@@ -449,12 +407,10 @@ class UniversalParserOptions(TaskOptions):
         arc, relation: Width of the projections that score heads and relations.
         parser_dropout: Of whole features: of the words' states, and of the projections.
         root: The state of ROOT: that of the ``first`` position, or a ``learned`` vector.
-        longest: Sentences of so many words, ROOT included, and longer ones are counted and not
-            scored.
-        trees: Which trees it learns, and is scored by: ``gold`` ones, or ``all``.
-        relations: Without subtypes; those of the training trees when left out, and a result records
-            them.
-        metric: What models are selected on.
+        longest: Sentences of so many words, ROOT included, or more are counted and not scored.
+        trees: Trees to learn and score by: ``gold`` ones, or ``all``.
+        relations: Without subtypes; those of the training trees when left out. Results record them.
+        metric: Selects models.
     """
 
     arc: Count = 512
@@ -467,24 +423,20 @@ class UniversalParserOptions(TaskOptions):
     metric: Literal["las_no_punct", "uas_no_punct", "las", "uas"] = "las_no_punct"
 
     def reads_parses(self) -> bool:
-        """The trees."""
         return True
 
     def fitted(self, dataset: FeatureDataset) -> UniversalParserOptions:
-        """With the relations of the training trees."""
         if self.relations:
             return self
         found = words_with(dataset, "deprel", self.trees)
         return replace(self, relations=tuple(sorted({universal(name) for name in found})))
 
     def settled(self, before: TaskOptions) -> UniversalParserOptions:
-        """With the relations that an earlier run found."""
         if not isinstance(before, UniversalParserOptions):
             return self
         return replace(self, relations=self.relations or before.relations)
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
-        """Warn of sentences that are too long."""
         return cut_trees(dataset, data)
 
 
@@ -511,8 +463,7 @@ class StackParserOptions(UniversalParserOptions):
         input_dropout, state_dropout: Of its input and states; the same at all steps.
         beam, dev_beam: Hypotheses that are kept: by a trained model, and on dev in training.
         ordered: Whether children are found in the order of the sentence, where that can be.
-        search: What the moves of a step are ranked by: ``arcs`` alone, as published, or arc and
-            relation (``joint``).
+        search: Score of a move: of ``arcs`` alone, as published, or of relations, too (``joint``).
     """
 
     name: str = "stack_parser.v1"
@@ -539,24 +490,21 @@ class TranslationOptions(TaskOptions):
 
     Attributes:
         label: The label column with the text, of kind ``string``.
-        tokenizer: Folder or name of the text's tokenizer; the one that the source has when left
-            out. A result records it, and its fingerprint and ids, which the training examples give.
-        fingerprint, vocabulary, pad, start, end: Of that tokenizer.
+        tokenizer: Folder or name of the text's tokenizer; that of the source when left out.
+        fingerprint, vocabulary, pad, start, end: Of that tokenizer; training examples give them.
         longest: Most pieces of a text in training, the end among them; the rest is cut off, so that
             no end is learned there. ``target_too_long`` among the outcomes counts such texts.
         decoder_layers: As many as the encoder's when left out; the decoder has its other sizes.
-        tie: Whose embeddings the output layer has: the ``target``'s; with ``all`` those of source
-            and target are one, too, which takes one tokenizer for both.
+        tie: Embeddings of the output layer: the ``target``'s, or with ``all`` those of source and
+            target in one, which takes one tokenizer for both.
         output_mlp: Whether a layer with GELU goes before the output layer (SG-Net, equation 17).
-        language: Language of the text, for a model whose tokenizer has a token ``<LANGUAGE>`` for
-            it (PLBART): the text begins with that.
+        language: Of the text, which begins with the tokenizer's token ``<LANGUAGE>`` (PLBART).
         source_language: Of the source: its token stands behind the source's end.
         source_token: The id of that token.
-        smoothing: Share of the target's probability that all ids have in equal parts (label
-            smoothing), in training.
+        smoothing: Share of the target's probability that all ids have in equal parts, in training.
         beam: Hypotheses of the search; 1 is greedy decoding.
-        length_penalty: See `trainer.nn.generation.Search`.
-        metric: What models are selected on.
+        length_penalty: Of `trainer.nn.generation.Search`.
+        metric: Selects models.
         bleu: sacrebleu's tokenizer for BLEU; ``none`` for text that is tokenized already.
     """
 
@@ -582,11 +530,9 @@ class TranslationOptions(TaskOptions):
     bleu: str = "13a"
 
     def columns(self) -> tuple[str, ...]:
-        """The text."""
         return (self.label,)
 
     def target(self) -> TargetTokenizer:
-        """The tokenizer of the text."""
         from trainer.nn.target import target_tokenizer
 
         assert self.tokenizer is not None
@@ -601,7 +547,7 @@ class TranslationOptions(TaskOptions):
         return found
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the ids of the texts, int64, *shape* (B, T), where any example has a text."""
+        """The batch with the ids of the texts, int64 (B, T), where any example has a text."""
         from trainer.denoising import IGNORED
         from trainer.outcomes import outcome_arrays
 
@@ -615,12 +561,10 @@ class TranslationOptions(TaskOptions):
         return {**arrays, TEXT_IDS: ids_BT, **outcome_arrays({"target_too_long": cut})}
 
     def lengths(self, dataset: FeatureDataset) -> NDArray[np.int64]:
-        """Pieces of the texts. *Shape:* (N,)."""
         texts = dataset.columns([self.label])[self.label].to_pylist()
         return self.target().lengths(texts, self.longest)
 
     def fitted(self, dataset: FeatureDataset) -> TranslationOptions:
-        """With the tokenizer of the source, where the recipe names none."""
         own = replace(self, tokenizer=self.tokenizer or dataset.card.tokenizer)
         found, source = own.target(), self.source_language
         return replace(
@@ -634,13 +578,11 @@ class TranslationOptions(TaskOptions):
         )
 
     def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """With the token of the source's language behind the last one."""
         if self.source_token is None:
             return special
         return replace(special, suffix=(*special.suffix, self.source_token))
 
     def settled(self, before: TaskOptions) -> TranslationOptions:
-        """With the tokenizer that an earlier run found."""
         if not isinstance(before, TranslationOptions) or self.tokenizer not in (
             None,
             before.tokenizer,
@@ -680,23 +622,19 @@ class DenoisingOptions(TaskOptions):
     token: int | None = None
 
     def fitted(self, dataset: FeatureDataset) -> DenoisingOptions:
-        """With the token of the language."""
         from trainer.nn.target import target_tokenizer
 
         found = target_tokenizer(dataset.card.tokenizer).language(self.language)
         return replace(self, token=found)
 
     def settled(self, before: TaskOptions) -> TaskOptions:
-        """With the token that an earlier run found."""
         return replace(self, token=getattr(before, "token", None))
 
     def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """With the token of the language behind the last one."""
         assert self.token is not None
         return replace(special, suffix=(*special.suffix, self.token))
 
     def samplers(self, special: SpecialTokens) -> tuple[SpanNoise, ...]:
-        """The noise."""
         from trainer.denoising import SpanNoise
 
         if special.mask_id is None or len(special.suffix) < 2:
@@ -708,7 +646,6 @@ class DenoisingOptions(TaskOptions):
         return (SpanNoise(*ids, self.noise, self.covered, self.mean, self.random),)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With the noised texts in the place of the texts."""
         from trainer.denoising import with_noise
 
         return with_noise(arrays)
@@ -730,7 +667,6 @@ class MlmOptions(TaskOptions):
     output_bias: bool = True
 
     def samplers(self, special: SpecialTokens) -> tuple[PieceMasking, ...]:
-        """The masking."""
         from trainer.masking import piece_masking
 
         return (piece_masking(special, self.masked, self.whole_words),)
@@ -743,5 +679,4 @@ class ClmOptions(TaskOptions):
     name: str = "clm.v1"
 
     def samplers(self, special: SpecialTokens) -> tuple[NextPieces, ...]:  # noqa: ARG002
-        """The pieces to predict."""
         return (NextPieces(),)

@@ -26,15 +26,7 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Question:
-    """The best answer found so far, and the gold answers.
-
-    Attributes:
-        score: Of the best span: its two logits.
-        null: The lowest score of [CLS] in any sequence.
-        span: Its characters in the passage.
-        golds: Characters of the gold answers.
-        reachable: Whether a gold answer was whole in a sequence.
-    """
+    """The best answer so far, and the gold ones; ``null`` is the lowest score of [CLS]."""
 
     score: float = float("-inf")
     null: float = float("inf")
@@ -50,10 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a question, the gold answers, and the two scores.
-
-    ``golds`` is None of an unlabelled question, and empty of one that has no answer.
-    """
+    """The answer to a question, the gold answers (None if unlabelled), and the two scores."""
 
     text: str
     golds: tuple[str, ...] | None
@@ -70,14 +59,7 @@ def best_spans(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The span with the highest sum of its two logits in each sequence.
 
-    Args:
-        start_BL: Logits of the first position.
-        end_BL: Logits of the last position.
-        ours_BL: Positions of the passage, between which a span may be.
-        longest: Positions of a span at most.
-
-    Returns:
-        Score (``-inf`` where there is no such position), first and last position. *Shape:* (B,).
+    Score (``-inf`` where ``ours_BL`` has no position), first and last position. *Shape:* (B,).
     """
     L = start_BL.shape[1]
     near_LL = torch.ones(L, L, dtype=torch.bool, device=start_BL.device).triu().tril(longest - 1)
@@ -91,12 +73,7 @@ def shared_loss(logits_BL: Tensor, gold_B: Tensor, example_B: Tensor) -> Tensor:
     """Cross-entropy with one softmax over all sequences of an example.
 
     ``-log(sum of gold exp(s) / sum of all exp(s))``, where overlapping sequences may hold the gold
-    position several times; the mean over the examples that have it at all.
-
-    Args:
-        logits_BL: Scores.
-        gold_B: The gold position of each sequence; negative without one.
-        example_B: The example of each sequence, from 0.
+    position several times, or not (negative); the mean over the examples that have it at all.
     """
     examples = int(example_B.max()) + 1
     all_E = _logsumexp_by(logits_BL.logsumexp(1), example_B, examples)
@@ -108,7 +85,6 @@ def shared_loss(logits_BL: Tensor, gold_B: Tensor, example_B: Tensor) -> Tensor:
 
 
 def _logsumexp_by(values_B: Tensor, example_B: Tensor, examples: int) -> Tensor:
-    """Of the values of each example. *Shape:* (examples,)."""
     rows_EB = torch.full((examples, len(values_B)), LOWEST, device=values_B.device)
     at = torch.arange(len(values_B), device=values_B.device)
     return rows_EB.index_put((example_B, at), values_B).logsumexp(1)
@@ -149,25 +125,13 @@ def gold_spans(data: FeatureDataset, label: LabelSpec) -> list[list[Span] | None
 
 @dataclass(frozen=True, slots=True)
 class FrequentSpan:
-    """The answer that stands at the same words of every passage: a baseline.
-
-    Words are what spaces separate.
-
-    Attributes:
-        words: Numbers of the first and the last word; None to answer nothing.
-    """
+    """The answer at the same words of every passage, a baseline; None to answer nothing."""
 
     words: tuple[int, int] | None
 
     @classmethod
     def of(cls, train: FeatureDataset, label: LabelSpec, *, may_be_blank: bool) -> FrequentSpan:
-        """The words at which the first gold answers of training examples most often stand.
-
-        Args:
-            train: The training examples.
-            label: The label column.
-            may_be_blank: Whether having no answer counts as such a place.
-        """
+        """The words, or no answer, where most first gold answers of training examples stand."""
         counts: Counter[tuple[int, int] | None] = Counter()
         passages = passages_of(train, label)
         for (_, passage), golds in zip(passages, gold_spans(train, label), strict=True):
@@ -183,7 +147,6 @@ class FrequentSpan:
 
     @property
     def name(self) -> str:
-        """Name of the baseline."""
         return "no answer" if self.words is None else "most frequent span"
 
     def text(self, passage: str) -> str:

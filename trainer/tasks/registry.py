@@ -13,16 +13,11 @@ from trainer.switches import Switch
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """The parts of a registered task.
+    """The parts of a registered task; its name is the default ``name`` of the options.
 
-    Attributes:
-        options: Their default ``name`` is the name of the task.
-        task_class: Targets and scorer: the class, or ``module:name``, which is imported when it is
-            used, so that recipes can be checked without torch.
-        head_class: The torch module, likewise.
-        auto_class: Name of the auto class of transformers that loads models of this task, such as
-            ``AutoModelForTokenClassification``; ``AutoModel`` alone loads them when left out.
-        switches: Where papers and their released code differ.
+    A class may be ``module:name``, imported when it is used, so that recipes can be checked without
+    torch. ``auto_class`` is transformers' that loads models of this task, such as
+    ``AutoModelForTokenClassification``; without one, ``AutoModel`` alone loads them.
     """
 
     options: type[TaskOptions]

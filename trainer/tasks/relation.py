@@ -1,8 +1,6 @@
 """``relation.v1``: the class of two given mentions, as in relation extraction.
 
 Event-argument role labelling is the same task: the mentions are trigger and argument.
-
-Letters in shapes: ``B`` examples, ``L`` positions, ``D`` width of the states.
 """
 
 from __future__ import annotations
@@ -61,11 +59,7 @@ class Relation(Task):
             )
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """Class ids, *shape* (B,); and of every position the mentions and tags, (B, L).
-
-        Mentions and tags are given, not predicted: heads pool over the mentions, and encoders may
-        read both.
-        """
+        """Class ids, (B,), and the given mentions and tags of every position, (B, L)."""
         options = self._options
         found: dict[str, NDArray[np.generic]] = {options.label: arrays[options.label]}
         found.update({name: mention_ids(arrays, name) for name in options.spans()})
@@ -74,11 +68,10 @@ class Relation(Task):
         return found
 
     def scorer(self, data: FeatureDataset) -> RelationScorer:  # noqa: ARG002
-        """A new scorer."""
         return RelationScorer(self._label, self._options)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The majority class of the training examples; F1 is 0 where that stands for none."""
+        """The majority class; F1 is 0 where that stands for none."""
 
         def f1(gold: ClassIds, predicted: ClassIds) -> float:
             return relation_scores(gold, predicted, self._label.names, self._options.null).f1
@@ -126,23 +119,16 @@ def max_over(states_BLD: Tensor, mask_BL: Tensor) -> Tensor:
 
 
 class RelationScorer:
-    """Collects predictions, batch by batch.
-
-    Args:
-        label: The label column.
-        options: Which class stands for none, and what precision is without any other.
-    """
+    """Collects predictions, batch by batch."""
 
     def __init__(self, label: LabelSpec, options: RelationOptions) -> None:
         self._label, self._options = label, options
         self._outputs = ClassOutputs(label)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         self._outputs.take(output, batch.labels[self._label.name], batch.example_ids)
 
     def scores(self) -> RelationScores:
-        """The scores of everything taken."""
         released = self._options.empty_precision == "as_released"
         return relation_scores(
             self._outputs.gold(),
@@ -154,7 +140,6 @@ class RelationScorer:
         )
 
     def predictions(self) -> list[Prediction]:
-        """The class of each pair; see `Scorer`."""
         return [self._prediction(*row) for row in self._outputs.rows()]
 
     def _prediction(

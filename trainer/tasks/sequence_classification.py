@@ -59,12 +59,9 @@ class SequenceClassification(Task):
         return {self._label.name: arrays[self._label.name]}
 
     def scorer(self, data: FeatureDataset) -> ClassificationScorer:  # noqa: ARG002
-        """A new scorer."""
         return ClassificationScorer(self._label, self.metric)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The majority class of the training examples."""
-
         def score(gold: ClassIds, predicted: ClassIds) -> float:
             names = self._label.names
             return classification_scores(gold, predicted, 0.0, names, self.metric).headline
@@ -120,22 +117,18 @@ class ClassificationScorer:
         self._outputs = ClassOutputs(label)
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         self.take(output, batch.labels[self._label.name], batch.example_ids)
 
     def take(self, output: Any, gold_B: Tensor, ids: Sequence[str]) -> None:
-        """Take a model's output on examples of which these are the classes and names."""
         self._outputs.take(output, gold_B, ids)
 
     def scores(self) -> ClassificationScores:
-        """The scores of everything taken."""
         found = self._outputs
         return classification_scores(
             found.gold(), found.predicted(), found.loss(), self._label.names, self._metric
         )
 
     def predictions(self) -> list[Prediction]:
-        """The class of each example; see `Scorer`."""
         names = self._label.names
         return [
             Prediction(

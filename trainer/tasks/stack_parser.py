@@ -70,11 +70,7 @@ class StackParsing(UniversalParsing):
 
 
 class StackParserHead(UniversalParserHead):
-    """The stack-pointer decoder; arguments as of `UniversalParserHead`.
-
-    Attributes:
-        beam: Hypotheses that are kept.
-    """
+    """The stack-pointer decoder; ``beam`` is the number of hypotheses that are kept."""
 
     options: StackParserOptions
 
@@ -104,10 +100,7 @@ class StackParserHead(UniversalParserHead):
         self.beam = self.options.dev_beam
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """The loss, and in evaluation ``heads`` and ``relations``, int64 (B, W).
-
-        Heads are 0 for ROOT and i for the i-th word of the sequence.
-        """
+        """The loss, and in evaluation ``heads``, 0 for ROOT, and ``relations``, int64 (B, W)."""
         states_BHD = self.states(encoding, batch).float()
         real_BW = batch.labels["parser_sentences"] >= 0
         real_BH = torch.cat([torch.ones_like(real_BW[:, :1]), real_BW], dim=1)

@@ -42,7 +42,7 @@ class StructuralProbe(Task):
         self._options = options
 
     def targets(self, arrays: Arrays) -> dict[str, NDArray[np.generic]]:
-        """None: the trees are in every batch."""
+        """Check that the batches have the trees; there are no other targets."""
         if self._options.target not in arrays:
             raise SpecError(
                 f"a probe of {self._options.target} was given batches without; probe a model that "
@@ -51,14 +51,12 @@ class StructuralProbe(Task):
         return {}
 
     def scorer(self, data: FeatureDataset) -> ProbeScorer:  # noqa: ARG002
-        """A new scorer."""
         return ProbeScorer(self._options)
 
     def baseline(self, train: FeatureDataset) -> Baseline:  # noqa: ARG002
         """A chain of the words, each with the next: the baseline LINEAR of section 4.
 
-        The distance of two words is how far apart they stand, and the depth of a word its
-        position: the first word is the root.
+        The distance of two words is how far apart they stand, and the depth of a word its position.
         """
         return Baseline("linear chain", self._score_of_chain)
 
@@ -109,17 +107,13 @@ class ProbeScores(NamedScores):
     """Scores of a structural probe.
 
     Attributes:
-        examples: Sentences scored.
         spearman: Rank correlation with the tree, averaged for each sentence length and then over
-            the lengths from 5 to 50: for distances that of each word to all, for depths that of
-            the words of a sentence.
+            the lengths of the options: for distances of each word to all, for depths of a sentence.
         uuas: Share of the tree's edges, without punctuation, that the minimum spanning tree of the
             predicted distances has; None for depths.
         root_accuracy: Share of sentences whose root is predicted least deep of the words that are
             not punctuation; of one whose root is punctuation no prediction is right, as in the
             authors' code. None for distances.
-        loss: Mean loss of the examples.
-        metric: Name of the headline.
     """
 
     examples: int
@@ -140,7 +134,6 @@ class ProbeScorer:
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         target = self._options.target
         predicted = output.logits[target].float().cpu().numpy()
         for row, words in sentences(batch.arrays):
@@ -152,14 +145,7 @@ class ProbeScorer:
     def take(
         self, example_id: str, ours: NDArray[Any], gold: NDArray[Any], kept: NDArray[np.bool_]
     ) -> None:
-        """Take predicted and gold numbers of one sentence.
-
-        Args:
-            example_id: Name of the example that the sentence is of.
-            ours: Predicted distances or depths. *Shape:* (W, W), or (W,).
-            gold: Those of the tree. *Shape:* likewise.
-            kept: Words that are not punctuation. *Shape:* (W,).
-        """
+        """Take predicted and gold distances, (W, W), or depths; punctuation is not ``kept``."""
         rows = spearman(np.atleast_2d(ours), np.atleast_2d(gold))
         self._correlations[len(kept)] += rows.tolist()
         if self._options.target == "distance":
@@ -169,7 +155,6 @@ class ProbeScorer:
         self._found[example_id].append(found)
 
     def scores(self) -> ProbeScores:
-        """The scores of everything taken."""
         options = self._options
         found = [one for own in self._found.values() for one in own]
         hits, total = _share(found)
@@ -184,7 +169,7 @@ class ProbeScorer:
         )
 
     def predictions(self) -> list[Prediction]:
-        """The edges or roots of each example's sentences; see `Scorer`."""
+        """The edges or roots of each example's sentences."""
         metric, predictions = METRICS[self._options.target][0], []
         for example_id, found in self._found.items():
             hits, total = _share(found)
@@ -196,8 +181,6 @@ class ProbeScorer:
 
 
 class _Found(NamedTuple):
-    """Edges or roots of a sentence."""
-
     gold: set[Any]
     predicted: set[Any]
 

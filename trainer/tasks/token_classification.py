@@ -1,7 +1,4 @@
-"""``token_classification.v1``: one class for each token, such as named entities.
-
-Letters in shapes: ``B`` sequences, ``L`` positions, ``C`` classes.
-"""
+"""``token_classification.v1``: one class for each token, such as named entities."""
 
 from __future__ import annotations
 
@@ -67,11 +64,9 @@ class TokenClassification(Task):
         return {label.name: tags, **token_arrays(arrays, tags, label.names, bioul)}
 
     def scorer(self, data: FeatureDataset) -> TaggingScorer:  # noqa: ARG002
-        """A new scorer."""
         return TaggingScorer(self._tags, self.metric, self._read)
 
     def baseline(self, train: FeatureDataset) -> Baseline:
-        """The tag that each form has most often in training (`TagLexicon`)."""
         lexicon = TagLexicon.of(train, self._tags.label)
 
         def score(data: FeatureDataset) -> float:
@@ -103,10 +98,7 @@ def _reader(options: TokenClassificationOptions, label: LabelSpec) -> Reader:
 
 
 class TokenClassificationHead(Head):
-    """Dropout and one linear map at every position; the loss is that of the labelled ones.
-
-    Or a `trainer.nn.tagger.TokenTagger`, where the options have parts of one.
-    """
+    """Dropout and one linear map at every position, or a `trainer.nn.tagger.TokenTagger`."""
 
     options: TokenClassificationOptions
 
@@ -146,7 +138,6 @@ class TaggingScorer:
         self._loss = MeanLoss()
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         name = self._tags.label.name
         predicted_BL = output.logits[name].argmax(-1).cpu().numpy()
         self._ids += example_ids(batch.arrays)
@@ -154,12 +145,10 @@ class TaggingScorer:
         self._loss.add(output.task_loss, (batch.labels[name] != IGNORE).sum())
 
     def scores(self) -> TaggingScores:
-        """The scores of everything taken."""
         tagged = [pair for pair in self._pairs if pair[0]]
         return tagging_scores(tagged, self._loss.mean(), self._metric, self._read)
 
     def predictions(self) -> list[Prediction]:
-        """The tags of each example; see `Scorer`."""
         predictions = []
         for example_id, (gold, predicted) in zip(self._ids, self._pairs, strict=True):
             if not gold:

@@ -28,13 +28,7 @@ STREAM_OPTIONS: Final[Mapping[str, Any]] = {"offsets": True, "token_ids": True}
 
 
 class TokenTags:
-    """One label column of kind ``tags`` about the first segment.
-
-    Args:
-        label: The column.
-        pieces: Where the model predicts.
-        word_labels: What a token's label becomes on its second word.
-    """
+    """One label column of kind ``tags`` about the first segment."""
 
     def __init__(
         self, label: LabelSpec, pieces: Literal["first", "words"], word_labels: Variant
@@ -78,17 +72,9 @@ class TokenTags:
 def token_arrays(
     arrays: Arrays, tags_BL: NDArray[np.int64], names: Sequence[str], bioul: bool
 ) -> dict[str, NDArray[np.int64]]:
-    """The tokens that each sequence shows of the first segment, in order, with their tags.
+    """The tokens that each sequence shows of the first segment, as `trainer.nn.tagger.Tokens`.
 
-    Args:
-        arrays: What the stream gives, with ``token_ids=True``.
-        tags_BL: Tags at the first pieces of tokens, -100 elsewhere.
-        names: The tags, in id order.
-        bioul: Give tags of BIOUL (`trainer.nn.crf.bioul_names`) for those of BIO.
-
-    Returns:
-        ``token_pieces`` (B, L), ``token_places`` (B, T) and ``token_tags`` (B, T), as
-        `trainer.nn.tagger.Tokens` describes them.
+    Needs ``token_ids=True`` of the stream. ``bioul`` gives tags of BIOUL for those of BIO.
     """
     starts_BL = arrays["token_starts"] & (arrays["segment_ids"] == 0)
     B, T = len(starts_BL), max(1, int(starts_BL.sum(1).max(initial=0)))
@@ -127,7 +113,6 @@ def example_ids(arrays: Arrays) -> list[str]:
 
 
 def _of_examples(arrays: Arrays, name: str) -> list[Any]:
-    """The values of a column, one for each example, however many sequences it became."""
     values: list[Any] = arrays[name]
     if "example_index" not in arrays:
         return values
@@ -136,12 +121,7 @@ def _of_examples(arrays: Arrays, name: str) -> list[Any]:
 
 
 def tagged_tokens(data: FeatureDataset, label: LabelSpec) -> Iterator[tuple[list[str], list[str]]]:
-    """The forms and the tags of each example's tokens; no tags for an unlabelled example.
-
-    Args:
-        data: The examples.
-        label: A label column of kind ``tags`` about the first segment.
-    """
+    """The forms and the tags of each example's tokens; no tags for an unlabelled example."""
     table = data.columns(["texts", "token_counts", "token_offsets", label.name])
     for texts, counts, offsets, tags in zip(*(one.to_pylist() for one in table), strict=True):
         spans = np.frombuffer(offsets or b"", "<i4").reshape(-1, 2)[: counts[0] if counts else 0]
@@ -152,13 +132,7 @@ def tagged_tokens(data: FeatureDataset, label: LabelSpec) -> Iterator[tuple[list
 
 @dataclass(frozen=True, slots=True)
 class TagLexicon:
-    """The tag that each form has most often, the baseline of taggers.
-
-    Attributes:
-        label: The label column.
-        tags: By form.
-        default: The most frequent tag of all, which unknown forms have.
-    """
+    """The tag that each form has most often, a baseline; unknown forms have the default."""
 
     label: LabelSpec
     tags: Mapping[str, str]
@@ -180,5 +154,4 @@ class TagLexicon:
         return cls(label, {form: most_frequent(own) for form, own in counts.items()}, default)
 
     def tag(self, forms: Sequence[str]) -> list[str]:
-        """The tag of each form."""
         return [self.tags.get(form, self.default) for form in forms]

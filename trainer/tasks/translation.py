@@ -1,7 +1,4 @@
-"""``translation.v1``: a text from the states of another, by a decoder (Vaswani et al. 2017).
-
-Letters in shapes: ``B`` examples, ``L`` source pieces, ``T`` target pieces.
-"""
+"""``translation.v1``: a text from the states of another, by a decoder (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -60,7 +57,6 @@ class Translation(Task):
         return {self._options.label: arrays[TEXT_IDS]} if TEXT_IDS in arrays else {}
 
     def scorer(self, data: FeatureDataset) -> TranslationScorer:  # noqa: ARG002
-        """A new scorer."""
         return TranslationScorer(self._options, self._target)
 
 
@@ -107,7 +103,7 @@ class TranslationHead(Head):
         return self._models[0] if self._models else cast(GeneratingDecoder, self.decoder)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Check that what is to be one is of one tokenizer."""
+        """Check the options against the decoder of the model and the tokenizer of the source."""
         source, options = profile.requirements.tokenizer, self.options
         others = (options.decoder_layers, options.output_mlp, options.tie) != (None, False, "all")
         if self.decoder is None and others:
@@ -140,7 +136,6 @@ class TranslationHead(Head):
         return HeadOutput({self.options.label: found_BT}, loss)
 
     def _loss(self, states_BLD: Tensor, gold_BT: Tensor, batch: SyntaxBatch) -> Tensor:
-        """Each piece is to be told from those before it."""
         start_B1 = torch.full_like(gold_BT[:, :1], self.options.start)
         before_BT = torch.cat([start_B1, gold_BT[:, :-1]], 1)
         output = self.writer(
@@ -166,7 +161,6 @@ class TranslationScorer:
         self._loss, self._pieces = 0.0, 0
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         name = self._options.label
         texts = self._target.decode(output.logits[name].cpu().numpy())
         self._rows += zip(batch.example_ids, batch.arrays[name], texts, strict=True)
@@ -176,7 +170,6 @@ class TranslationScorer:
             self._pieces += pieces
 
     def scores(self) -> TranslationScores:
-        """The scores of everything taken."""
         known = [(text, gold) for _, gold, text in self._rows if gold is not None]
         hypotheses = [text for text, _ in known]
         references = [gold for _, gold in known]
@@ -184,7 +177,6 @@ class TranslationScorer:
         return translation_scores(hypotheses, references, loss, options.bleu, options.metric)
 
     def predictions(self) -> list[Prediction]:
-        """The translation of each example; see `Scorer`."""
         return [self._prediction(*row) for row in self._rows]
 
     def _prediction(self, example_id: str, gold: str | None, text: str) -> Prediction:

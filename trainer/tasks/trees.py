@@ -25,7 +25,6 @@ class Trees(Task):
     metric = "structure"
 
     def scorer(self, data: FeatureDataset) -> TreesScorer:  # noqa: ARG002
-        """A new scorer."""
         return TreesScorer()
 
 
@@ -43,7 +42,6 @@ class TreesHead(Head):
             )
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:  # noqa: ARG002
-        """Nothing."""
         return HeadOutput({}, None)
 
 
@@ -67,17 +65,14 @@ class TreesScorer:
         self._losses: dict[str, MeanLoss] = {}
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         self._examples += len(batch)
         for name, loss in output.objectives.items():
             self._losses.setdefault(name, MeanLoss()).add(loss, torch.tensor(len(batch)))
 
     def scores(self) -> TreesScores:
-        """The scores of everything taken."""
         means = {name: loss.mean() for name, loss in self._losses.items()}
         total = sum(means.values())
         return TreesScores(self._examples, -total, total, means)
 
     def predictions(self) -> list[Prediction]:
-        """None: nothing is predicted."""
         return []

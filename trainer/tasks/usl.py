@@ -58,7 +58,6 @@ class Usl(Task):
         return {HEADS: heads_BL, LABELS: labels_BL, FIRST: first_BW, SENTENCES: sentences_BW}
 
     def scorer(self, data: FeatureDataset | None) -> UslScorer:
-        """A new scorer."""
         options = self._options
         check_gold(data, options.trees)
         return UslScorer(options.labels, options.trees, options.metric, HEADS)
@@ -76,14 +75,11 @@ def first_pieces(layout: WordLayout) -> NDArray[np.bool_]:
 def piece_targets(
     options: UslOptions, arrays: Arrays
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The head of each position, a position, and its label; -100 for what is not learned.
+    """The head of each position, a position, and its label, (B, L) each; -100 for nothing to learn.
 
     The root of a sentence hangs from position 0, and so do special tokens, with the label ``_``. A
     piece that hangs from its own word has the label ``APP``; any other, the relation of its word.
     Nothing is learned of a sentence of which something was cut.
-
-    Returns:
-        *Shape:* (B, L) each.
     """
     layout: WordLayout = arrays["word_layout"]
     shape = layout.pieces.shape
@@ -119,7 +115,6 @@ class UslHead(Head):
         self._of_model: list[int] = []
 
     def connect(self, encoder: Encoder) -> None:
-        """Find the labels of the trees among those of the encoder's parser."""
         known = list(getattr(encoder, "labels", ()))
         if not known:
             raise SpecError(
@@ -136,10 +131,9 @@ class UslHead(Head):
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """The loss, and in evaluation the trees of words; int64.
 
-        Returns:
-            ``heads`` (B, W): 0 for ROOT, i for the i-th word of the sequence, -1 of a word without
-            a piece. ``relations`` (B, W). ``reserved`` (B, W): 1 where the best of all labels is
-            none of a word. ``repaired`` (B,): sentences whose best heads are no tree.
+        ``heads`` (B, W): 0 for ROOT, i for the i-th word of the sequence, -1 of a word without a
+        piece. ``relations`` (B, W). ``reserved`` (B, W): 1 where the best of all labels is not a
+        word's. ``repaired`` (B,): sentences whose best heads are not a tree.
         """
         scores = encoding.tree_scores
         assert scores is not None
@@ -181,19 +175,10 @@ class UslHead(Head):
 def word_heads(
     arcs_LH: NDArray[np.float32], first_W: NDArray[np.int64], sentences_W: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """The heads of the words of a sequence, from the scores of [CLS] and their first pieces.
+    """The heads of the words of a sequence (0 for ROOT, -1 for none), and the trees searched for.
 
     Each word takes its best head in its sentence, or ROOT; only where this makes no tree with one
-    root, the best tree is looked for.
-
-    Args:
-        arcs_LH: Scores of the heads of each position.
-        first_W: The first piece of each word, -1 for none.
-        sentences_W: Sentence of each word, -1 for padding.
-
-    Returns:
-        Heads: 0 for ROOT, i for the i-th word, -1 for none; int64. *Shape:* (W,). And how many
-        trees had to be looked for.
+    root, the best tree is looked for. ``first_W`` is -1 of words without a piece.
     """
     heads_W, repaired = np.full(len(first_W), -1, np.int64), 0
     for sentence in np.unique(sentences_W[sentences_W >= 0]).tolist():
@@ -222,30 +207,23 @@ def is_tree(heads: NDArray[np.integer[Any]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UslScores(AttachmentScores):
-    """Scores of trees of words.
-
-    Attributes:
-        reserved_words: Words whose best label is reserved: so often ``task.mask_reserved`` matters.
-        repaired_sentences: Sentences whose best heads are no tree.
-    """
+    """Scores of trees of words; a sentence is repaired whose best heads are not a tree."""
 
     reserved_words: int = 0
     repaired_sentences: int = 0
 
 
 class UslScorer(DependencyScorer):
-    """Collects trees, example by example; see `DependencyScorer`."""
+    """Collects trees, example by example, and counts reserved labels and repaired sentences."""
 
     _reserved = _repaired = 0
 
     def add(self, output: Any, batch: SyntaxBatch) -> None:
-        """Take a model's output on one batch."""
         super().add(output, batch)
         self._reserved += int(output.logits["reserved"].sum())
         self._repaired += int(output.logits["repaired"].sum())
 
     def scores(self) -> UslScores:
-        """The scores of everything taken."""
         return UslScores(
             **asdict(super().scores()),
             reserved_words=self._reserved,

@@ -16,19 +16,12 @@ Layout = Literal["text", "spaces"]
 
 
 def parse_from_sentences(sentences: Sequence[Sentence], layout: Layout = "text") -> Parse:
-    """Put CoNLL-U sentences into columns.
+    """Put one or more CoNLL-U sentences into columns.
 
-    ``text[start:end]`` is each token's ``SpacesInToken`` if the text has it, else its form.
-
-    Args:
-        sentences: One or more sentences.
-        layout: Source of the text. ``text``: each sentence's ``# text`` (or else its tokens),
-            joined by spaces. ``spaces``: the tokens and the white space that MISC records, also at
-            the ends of sentences; ``# text`` is ignored. This restores the text behind
-            `Parse.sentences` exactly.
-
-    Raises:
-        ConlluError: ``# text`` does not consist of the tokens and white space.
+    ``text[start:end]`` is each token's ``SpacesInToken`` if the text has it, else its form. The
+    text is each sentence's ``# text`` (or else its tokens), joined by spaces; or, with ``spaces``,
+    the tokens and the white space that MISC records, which restores the text behind
+    `Parse.sentences` exactly.
     """
     if not sentences:
         raise NoSentenceError("there are no sentences; a parse needs at least one")

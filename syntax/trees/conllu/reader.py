@@ -41,14 +41,7 @@ def read_conllu(path: str | PathLike[str]) -> Iterator[Sentence]:
 
 
 def parse_conllu(text: str, path: str = "<string>") -> Iterator[Sentence]:
-    r"""Read sentences from a string; the empty line at its end is optional.
-
-    Args:
-        text: One or more sentences.
-        path: Name of the source in error messages.
-
-    Raises:
-        ConlluError: A line is malformed.
+    r"""Read sentences from a string; errors name ``path``. The empty line at its end is optional.
 
     >>> [s.words[0].form for s in parse_conllu("1\tHi\t_\t_\t_\t_\t0\troot\t_\t_")]
     ['Hi']
@@ -102,8 +95,6 @@ class _LineError(Exception):
 
 
 class _Lines:
-    """The lines of one sentence so far."""
-
     def __init__(self) -> None:
         self._comments: list[str] = []
         self._words: list[Word] = []
@@ -120,7 +111,6 @@ class _Lines:
         return not (self._comments or self._words or self._range or self._empty_nodes)
 
     def sentence(self) -> Sentence:
-        """The finished sentence."""
         if not self._words:
             raise _LineError(
                 "an empty line with no words before it; one empty line follows each sentence"
@@ -138,7 +128,6 @@ class _Lines:
         )
 
     def add(self, line: str) -> None:
-        """Take one line, line break included."""
         if "\r" in line:
             raise _LineError(
                 "a carriage return; lines of CoNLL-U end in LF alone: convert the file"
@@ -223,7 +212,6 @@ def _multiword(columns: list[str], first: int, last: int) -> Token:
 
 
 def _values(columns: list[str]) -> list[str | None]:
-    """The columns from LEMMA on, ``None`` for ``_``."""
     return [None if column == "_" else column for column in columns[2:]]
 
 

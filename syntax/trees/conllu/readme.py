@@ -8,11 +8,7 @@ _METADATA = "=== Machine-readable metadata"
 
 
 def readme_metadata(folder: Path) -> dict[str, str]:
-    """The ``Key: value`` lines at the end of a treebank's README; none where there is no README.
-
-    Args:
-        folder: The treebank, as UD publishes it.
-    """
+    """The ``Key: value`` lines at the end of a treebank's README; none where there is no README."""
     for name in ("README.md", "README.txt"):
         path = folder / name
         if path.is_file():

@@ -1,4 +1,4 @@
-"""A UD treebank on disk: its three splits, and what its README says."""
+"""A UD treebank on disk: its three splits, and the facts in its README."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Treebank:
-    """What a model card must say about where a model comes from.
+    """Facts that a model card must give about the data of a model.
 
     Attributes:
-        folder: Folder with one ``*-ud-<split>.conllu`` per split.
         name: As the repository is called, ``UD_English-EWT``.
         version: Release or commit; ``unknown`` if not given.
         licence: Licence of the annotation, which the model inherits.
-        attribution: Whom to name.
     """
 
     folder: Path
@@ -47,7 +45,6 @@ class Treebank:
         return code
 
     def path(self, split: str) -> Path:
-        """The CoNLL-U file of a split."""
         found = sorted(self.folder.glob(f"*-ud-{split}.conllu"))
         if len(found) != 1:
             raise SpecError(
@@ -59,7 +56,6 @@ class Treebank:
         return found[0]
 
     def read(self, split: str, limit: int | None = None) -> list[Sentence]:
-        """The first *limit* sentences of a split."""
         sentences = list(islice(read_conllu(self.path(split)), limit))
         if not sentences:
             raise SpecError(f"{self.path(split)} holds no sentence", split=split)

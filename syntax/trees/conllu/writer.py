@@ -18,7 +18,6 @@ def write_conllu(sentences: Iterable[Sentence], path: str | PathLike[str]) -> No
 
 
 def format_conllu(sentences: Iterable[Sentence]) -> str:
-    """The sentences as the content of a file."""
     return "".join(map(format_sentence, sentences))
 
 
@@ -84,11 +83,7 @@ def _joined(columns: tuple[str | None, ...]) -> str:
 
 
 def raw_text(sentences: Sequence[Sentence]) -> str:
-    """The running text of a treebank: sentences as written, an empty line between paragraphs.
-
-    As UD's ``conllu_to_text.pl`` makes the texts of the CoNLL 2018 evaluation, but for its
-    line breaks within a paragraph, which are white space like any other.
-    """
+    """Running text of a treebank, as UD's ``conllu_to_text.pl`` makes it, but in longer lines."""
     parts: list[str] = []
     for sentence in sentences:
         if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):

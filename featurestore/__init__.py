@@ -55,7 +55,6 @@ __all__ = [
 ]
 
 DEFAULT_STORE: Final = "./parsebank-data"
-"""The folder of commands and services that are not given another one."""
 
 _HOMES = {
     "CrossedDataset": "featurestore.dataset.crossed",

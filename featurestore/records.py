@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it: rows, handles, transactions."""
+"""Rows, handles and transactions of the store."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ class ParseRecord:
 
     Attributes:
         key: Fingerprint of parser, language, mode and text; 32 hexadecimal digits.
-        lang: Language of the text.
         parser: Fingerprint of the parser.
-        mode: How the text was read (`syntax.examples.Mode`).
-        parse: The analysis.
     """
 
     key: str
@@ -47,10 +44,7 @@ class ExampleRow:
         seq: Position of the example in its split; it gives the order of unshuffled streams.
         example_key: Fingerprint of everything the row was made from; 32 hexadecimal digits.
         parser: Fingerprint of the parser.
-        texts: Text of each segment.
-        parse_keys: Key of each segment's parse in the parse cache.
         segments: Features of each segment, untruncated, without special tokens.
-        labels: Value of each label column; a missing one is stored as null.
         tokens: Start and end, in each segment's text, of the tokens that the dataset brought; none
             for a segment of running text. Left out where they are unknown. *Shape:* (T, 2) each.
     """
@@ -71,8 +65,7 @@ class Drop:
     """An example that could not be used, and why.
 
     Attributes:
-        reason: Stable name of the reason (an ``error_type``).
-        message: The same for people.
+        reason: An ``error_type``.
         example_key: Empty when the reader rejected the example before it had a key.
     """
 
@@ -106,10 +99,7 @@ class DatasetHandle:
     """The dataset table and partition of new rows; the table is created when missing.
 
     Attributes:
-        spec: Name, split, language, fields and labels.
-        tokenizer_fingerprint: Fingerprint of the tokenizer's content.
-        special_tokens: Special tokens of the tokenizer, which streams put around the segments.
-        matrices: Whether distance, depth and ancestor matrices are stored beside the vectors.
+        matrices: Distance, depth and ancestor matrices are stored beside the vectors.
     """
 
     spec: DatasetSpec
@@ -141,7 +131,6 @@ class DatasetInfo:
     parts: tuple[Part, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain JSON."""
         parts = [{"split": p.split, "lang": p.lang, "rows": p.rows} for p in self.parts]
         return {
             "name": self.name,

@@ -25,24 +25,13 @@ if TYPE_CHECKING:
 
 
 class FeatureStore:
-    """Everything that is kept: a facade over the tables.
-
-    Attributes:
-        root: Its location and format.
-        parses: The parse cache.
-        features: The dataset tables, to write to.
-        drops: Examples that could not be used.
-        fingerprints: What fingerprints stand for.
-        pins: Versions of datasets that are kept by name.
-        uri: Where the store lies.
+    """A facade over the tables of a store.
 
     A store may be open in many threads and processes at once. Close it, or use it as a context
     manager, to commit what is buffered. A pickled store is opened again where it is loaded.
 
     Args:
-        root: Its location and format.
-        parses: The parse cache.
-        refresh_seconds: What other processes write may stay unseen for this long.
+        refresh_seconds: Writes of other processes may stay unseen for this long.
         reopen: Opens the same store in another process.
     """
 
@@ -87,20 +76,15 @@ class FeatureStore:
         return listing(f"FeatureStore {without_passwords(self.uri)}", columns, rows)
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
-        """Record what a fingerprint stands for; whether it was new.
+        """Record what a fingerprint stands for; ``True`` if it is new.
 
-        Args:
-            fingerprint: The fingerprint.
-            kind: ``parser``, ``tokenizer``, or a word of your own.
-            content: Plain JSON; a parser's ``name`` makes it selectable by that name.
-
-        Raises:
-            StoreError: It cannot be written.
+        ``kind`` is ``parser``, ``tokenizer``, or a word of your own. ``content`` is plain JSON; a
+        parser's ``name`` makes it selectable by that name.
         """
         return self.fingerprints.describe(fingerprint, kind, content)
 
     def resolve(self, fingerprint: str) -> dict[str, Any]:
-        """What a fingerprint stands for.
+        """The content that a fingerprint stands for.
 
         Raises:
             UnknownKeyError: It was never described.
@@ -126,8 +110,7 @@ class FeatureStore:
             name: Name of the dataset.
             tokenizer: Name of the tokenizer, its folder or the last part of that, or its
                 fingerprint (a prefix of six digits will do); needed when there are several.
-            split: Split; needed when there are several. ``"*"`` reads all of them, one after the
-                other, which a report or an export may want.
+            split: Needed when there are several; ``"*"`` reads all of them, one after the other.
             lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``, at least one.
                 All of them by default; ``"*"`` asks for every one, so that ``parser`` may leave
                 none out.
@@ -135,13 +118,6 @@ class FeatureStore:
             parser: Name or fingerprint (prefix) of the parser; needed when one language was
                 parsed by several. For each language its own: ``"en:NAME,fr:NAME"``, or a mapping.
                 One name alone chooses the examples that it parsed, in whatever language.
-
-        Raises:
-            UnknownDatasetError, UnknownTokenizerError: There is none, or none in a language.
-            UnknownParserError: There is none, or it parsed nothing in a language asked for, or in
-                one of its splits.
-            UnknownNameError: A parser is chosen for a language that is not read.
-            SpecError: A choice is missing, or ``lang`` is empty.
         """
         from featurestore.dataset.dataset import open_dataset
 
@@ -158,11 +134,7 @@ class FeatureStore:
                 docs/reference/store.md has columns, functions and the syntax of patterns.
             params: Values of ``?`` or ``$name`` in the query.
 
-        Returns:
-            A relation: ``.fetchall()``, ``.df()``, ``.arrow()``, ``.show()``, or query it further.
-
         Raises:
-            SpecError: Not one SELECT, or not a pattern.
             duckdb.Error: DuckDB cannot run it, or it asks for files outside the store.
         """
         from featurestore.sql.session import run_query
@@ -172,12 +144,7 @@ class FeatureStore:
     def compact(self) -> None:
         """Join small files, lay examples in the order of their split, remove repeated rows.
 
-        Older versions stay readable: no file is deleted; `featurestore.maintenance.vacuum` does
-        that.
-
-        Raises:
-            StoreBusyError: Another process is compacting.
-            StoreError: A table cannot be read or written.
+        Older versions stay readable: `featurestore.maintenance.vacuum` deletes their files.
         """
         self.parses.compact()
         self.features.compact()
@@ -186,19 +153,11 @@ class FeatureStore:
         self.pins.table.compact()
 
     def flush(self) -> None:
-        """Commit buffered parses.
-
-        Raises:
-            StoreError: The commit failed; the records stay buffered.
-        """
+        """Commit buffered parses; if that fails, they stay buffered."""
         self.parses.flush()
 
     def close(self) -> None:
-        """Commit buffered parses and end the background thread.
-
-        Raises:
-            StoreError: The last commit failed.
-        """
+        """Commit buffered parses and end the background thread."""
         self.parses.close()
 
     def __enter__(self) -> FeatureStore:
@@ -229,16 +188,12 @@ def open_store(
         buffer_rows: Buffered parses (`ParseTable.put`) that start a commit.
         buffer_seconds: Age of the oldest buffered parse that starts a commit: a crash loses at
             most what was put without ``durable`` within this time, and the running commit.
-        refresh_seconds: What other processes write may stay unseen for this long; 0 looks at the
+        refresh_seconds: Writes of other processes may stay unseen for this long; 0 looks at the
             log whenever a key is not found.
         cache_dir: Folder of the copies that streams over a remote store make of its files; by
             default ``PARSEBANK_CACHE_DIR``, or ``parsebank/shards`` among the user's caches.
         cache_bytes: Bytes of all copies, beyond which those used longest ago go; 0 for none. By
             default ``PARSEBANK_CACHE_BYTES``, or 10 GB.
-
-    Raises:
-        StoreFormatError: A newer release wrote the store, or the folder is something else.
-        SpecError: The bound is no number of bytes.
 
     Example:
         >>> store = open_store("./parsebank-data")          # doctest: +SKIP

@@ -22,7 +22,6 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add ``store`` to the command line."""
     store = typer.Typer(help="Query, check, maintain and export a store.", no_args_is_help=True)
     for command in _COMMANDS:
         store.command()(command)

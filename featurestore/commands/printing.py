@@ -1,4 +1,4 @@
-"""What the commands share: their options, the store that they open, and a bar."""
+"""Options of the commands, the store that they open, and a progress bar."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Version = Annotated[
 
 
 def open_there(uri: str) -> FeatureStore:
-    """The store at a place, where there has to be one."""
+    """Open a store that must exist."""
     from featurestore.store import open_store
     from featurestore.tables.root import MARKER, read_format
     from syntax.errors import StoreFormatError

@@ -334,6 +334,5 @@ def evict(
 
 
 def _sized(row: dict[str, Any]) -> dict[str, Any]:
-    """A row in which numbers of bytes are marked as `Size`."""
     sizes = ("size", "max_bytes", "bytes_before", "bytes_after")
     return {name: Size(value) if name in sizes else value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""What can be streamed: examples in sequence order, and a way to read them."""
+"""Base of the datasets that can be streamed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class StreamedDataset(ABC):
     An implementer sets the attributes and implements reading and description of examples.
 
     Attributes:
-        card: Fields, labels, tokenizer.
-        rows: Places and lengths of the examples.
         other_lengths: Positions of each example that a reader pads beside its pieces, such as those
             of its translation: then the longer of the two counts for ``batch_tokens``.
             *Shape:* (N,), int64.
@@ -44,26 +42,20 @@ class StreamedDataset(ABC):
     @property
     @abstractmethod
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record: tokenizer, parsers, and the content."""
+        """Content for a run to record: tokenizer, parsers and examples."""
 
     @abstractmethod
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> WindowReader:
-        """A reader of examples by their positions.
-
-        Args:
-            stored: Read the stored matrices too.
-            offsets: Read the characters that pieces cover, too.
-            tokens: Read the dataset's own tokens, too; only with ``offsets``.
-        """
+        """A reader of examples by their positions; ``tokens`` needs ``offsets``."""
 
     @abstractmethod
     def renew_lease(self) -> None:
         """Keep the files that are read from a vacuum; streams call it before each batch."""
 
     def _kept_in_copies(self) -> dict[str, Any]:
-        """Attributes that may have been set after a dataset was made; for ``__reduce__``."""
+        """Attributes that may be set after a dataset is made; for ``__reduce__``."""
         return {"card": self.card, "other_lengths": self.other_lengths}
 
     def __len__(self) -> int:
@@ -71,7 +63,6 @@ class StreamedDataset(ABC):
 
     @property
     def _shown(self) -> dict[str, object]:
-        """What tells this dataset from others."""
         parts = [self.rows.parts[part] for part in np.flatnonzero(self.rows.counts.any(axis=1))]
         return {
             "name": self.name,
@@ -101,12 +92,10 @@ class StreamedDataset(ABC):
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """Special tokens that streams put around the segments."""
         return self.card.special_tokens
 
     @property
     def labels(self) -> tuple[LabelSpec, ...]:
-        """Label columns."""
         return self.card.labels
 
     def stream(
@@ -145,22 +134,16 @@ class StreamedDataset(ABC):
             policy: How the pieces of a word hang in the tree.
             shuffle: ``False`` gives sequence order.
             bucket: Batch examples of like length; only when shuffled.
-            matrices: Which matrices to derive; ``()`` for vectors only; ``"stored"`` reads the
-                stored ones, which is slower and needs ``attach``.
-            assembly: How examples become arrays, where the keywords do not say it.
-            order: How the epoch is ordered and cut into batches, where the keywords do not say it.
+            matrices: Matrices to derive; ``()`` for vectors only; ``"stored"`` reads the stored
+                ones, which is slower and needs ``attach``.
+            assembly: Further options of assembly.
+            order: Further options of the order.
             prefetch: Batches that a thread prepares ahead; 0 for none.
             buffers: ``"fresh"`` arrays for every batch, or a ``"ring"`` of reused ones: then a
                 batch is valid until the next one is requested.
             spans: Spans of characters by ``example_id``, for matrices that go by marks, or the
                 names of label columns of kind ``spans``.
             samplers: Contrastive samples to draw for each example; their arrays join the batch.
-
-        Raises:
-            SpecError: An option is of another type or out of its range; options contradict each
-                other or the dataset; or a keyword and its object say different things.
-            UnknownNameError: There is no such policy or matrix, or the template names a field that
-                the dataset does not have.
         """
         given = {
             name: value

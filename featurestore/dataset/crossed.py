@@ -33,21 +33,14 @@ class CrossedDataset(StreamedDataset):
     the dataset that their field comes from.
 
     Args:
-        first: The examples.
-        second: Where the other fields come from: another language or parser of the same dataset.
-        fields: Names of these fields, such as ``["hypothesis"]``.
-        differing: What to do with an example that has one label here and another there, tags and
-            spans excepted: ``refuse`` it with an error, or ``leave_out``.
+        second: Another language or parser of the same dataset.
+        fields: Names of the second's fields, such as ``["hypothesis"]``.
+        differing: ``refuse`` examples that have one label here and another there, tags and spans
+            excepted, with an error, or ``leave_out`` these.
 
     Attributes:
         unmatched: Ids of the first dataset's examples that the second does not have.
         differing: Ids of the examples that were left out for their labels.
-
-    Raises:
-        UnknownNameError: No such field.
-        SpecError: The datasets differ in fields, labels or tokenizer; no example has a partner;
-            one has several examples of one id; an example has another label there and is not to
-            be left out; or ``fields`` or ``differing`` is invalid.
 
     Example:
         >>> english = store.dataset("xnli", split="test", lang="en")       # doctest: +SKIP
@@ -91,7 +84,6 @@ class CrossedDataset(StreamedDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record: tokenizer, parsers, and the content of both sides."""
         sides = (self._first.rows.keys[self._chosen], self._second.rows.keys[self._partner])
         content = hashlib.blake2b(self._from_second.tobytes(), digest_size=16)
         for keys in sides:
@@ -105,7 +97,6 @@ class CrossedDataset(StreamedDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> CrossedReader:
-        """See `StreamedDataset.open_reader`."""
         first = self._first.open_reader(stored, offsets, tokens)
         second = self._second.open_reader(stored, offsets, tokens)
         crossed = {
@@ -116,7 +107,6 @@ class CrossedDataset(StreamedDataset):
         return CrossedReader(first, second, self._chosen, self._partner, self._from_second, crossed)
 
     def renew_lease(self) -> None:
-        """See `StreamedDataset.renew_lease`."""
         self._first.renew_lease()
         self._second.renew_lease()
 
@@ -128,14 +118,7 @@ class CrossedDataset(StreamedDataset):
 
 
 class CrossedReader:
-    """Reads both sides of crossed examples, and puts them together.
-
-    Args:
-        first, second: Readers of the sides.
-        chosen, partner: Position of each example in the first and in the second.
-        from_second: Which fields are the second's.
-        crossed: Names of the labels that are about these.
-    """
+    """Reads both sides, at the positions ``chosen`` and ``partner``, and joins them."""
 
     def __init__(
         self,
@@ -151,12 +134,10 @@ class CrossedReader:
         self._from_second, self._labels = from_second, frozenset(crossed)
 
     def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
-        """Bring the files of examples to this machine, where copies are kept, while wanted."""
         self._first.fetch(self._chosen[examples], is_wanted)
         self._second.fetch(self._partner[examples], is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the requested order."""
         ours = self._first.read(self._chosen[examples])
         theirs = self._second.read(self._partner[examples])
         blobs = {
@@ -201,18 +182,16 @@ def _check_same(first: FeatureDataset, second: FeatureDataset) -> None:
 
 
 def _columns(data: FeatureDataset) -> pa.Table:
-    """Ids, lengths and labels of all examples, in sequence order."""
     columns = ["example_id", "segment_lengths", *(label.name for label in _common(data))]
     return data.columns(columns)
 
 
 def _common(data: FeatureDataset) -> list[LabelSpec]:
-    """The labels that a text has in every language: all but those of its tokens or characters."""
+    """All labels but those of tokens or characters, which differ between languages."""
     return [label for label in data.labels if not is_local(label)]
 
 
 def _places(table: pa.Table, which: str) -> dict[str, int]:
-    """The position of each example, by its id, in their order."""
     ids = table["example_id"].to_pylist()
     places = {name: at for at, name in enumerate(ids)}
     if len(places) < len(ids):
@@ -232,7 +211,7 @@ def _equal_labels(
     partner: NDArray[np.int64],
     refuse: bool,
 ) -> NDArray[np.bool_]:
-    """Which pairs have the same labels. *Shape:* (N,)."""
+    """Mask of the pairs with the same labels. *Shape:* (N,)."""
     equal = np.ones(len(chosen), bool)
     for label in _common(first):
         ours = ids[label.name].take(pa.array(chosen)).to_pylist()

@@ -34,18 +34,11 @@ if TYPE_CHECKING:
     from featurestore.store import FeatureStore
 
 EVERY: Final = "*"
-"""In the place of a split: all of them, one after the other. In that of a language, too."""
+"""Stands for all splits, one after the other, or for all languages."""
 
 
 class FeatureDataset(StreamedDataset):
-    """The examples of one dataset version, split and choice of languages and parser.
-
-    Attributes:
-        version: Version of the table; pass it to `FeatureStore.dataset` to read the same again.
-        card: Fields, labels, tokenizer.
-        rows: Places of the examples.
-        reader: Reader of the table's files.
-    """
+    """The examples of one dataset version, split and choice of languages and parser."""
 
     def __init__(
         self,
@@ -63,21 +56,12 @@ class FeatureDataset(StreamedDataset):
         self.reader = reader
 
     def pin(self, name: str, by: str = "") -> None:
-        """Keep this version: ``store.dataset(..., version=name)`` reads it from then on.
-
-        Args:
-            name: Name of the pin; one per store.
-            by: Who needs it.
-
-        Raises:
-            SpecError: The name is taken by another version.
-            StoreError: The pin cannot be written.
-        """
+        """Keep this version: ``store.dataset(..., version=name)`` reads it from then on."""
         self._store.pins.add(Pin(name, self.card.path, self.version, by))
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """Split and language of each partition that is read."""
+        """Split and language of each partition that has examples."""
         return tuple(self.rows.parts[part] for part in np.flatnonzero(self.rows.counts.any(axis=1)))
 
     @cached_property
@@ -89,7 +73,7 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record beside the version: tokenizer, parsers, and the content."""
+        """Content for a run to record beside the version: tokenizer, parsers and examples."""
         return {
             "tokenizer": self.card.tokenizer_fingerprint,
             "parsers": sorted(self.parsers),
@@ -101,8 +85,7 @@ class FeatureDataset(StreamedDataset):
         """Fields and labels, and the origin and terms of the partitions that are read.
 
         Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
-        are joined by ``"; "``. Of several modes it is that of the first part, and where writers
-        gave one part several, always the same of these.
+        are joined by ``"; "``. The mode is that of the first part.
         """
         origins = [origin for part in self.parts for origin in self._origins(part)]
         return DatasetSpec(
@@ -117,7 +100,6 @@ class FeatureDataset(StreamedDataset):
         )
 
     def _origins(self, part: tuple[str, str]) -> list[dict[str, Any]]:
-        """What writers recorded about a partition."""
         wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
         wanted.update(split=part[0], lang=part[1])
         described = self._store.fingerprints.all("split").values()
@@ -125,10 +107,7 @@ class FeatureDataset(StreamedDataset):
 
     @cached_property
     def report(self) -> dict[str, int]:
-        """Number of examples that are missing here, by reason, as jobs reported them.
-
-        An example that a later run could use after all does not count.
-        """
+        """Number of examples that are missing here, by reason."""
         return dict(Counter(drop.reason for drop in self.drops()).most_common())
 
     @cached_property
@@ -150,7 +129,7 @@ class FeatureDataset(StreamedDataset):
         return sorted(reports, key=lambda report: report["version"] or 0)
 
     def drops(self) -> list[Drop]:
-        """The examples that are missing here, one drop each."""
+        """The latest drop of each example that is missing here and was not stored later."""
         table, tokenizer = self._store.drops, self.card.tokenizer_fingerprint
         drops = [drop for part in self.parts for drop in table.of(self.name, tokenizer, *part)]
         latest = {(drop.split, drop.lang, drop.example_id): drop for drop in drops}
@@ -165,46 +144,27 @@ class FeatureDataset(StreamedDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> WindowReader:
-        """See `StreamedDataset.open_reader`."""
         return ExampleReader(self, stored, offsets, tokens)
 
     def renew_lease(self) -> None:
-        """See `StreamedDataset.renew_lease`."""
         self.reader.renew_lease()
 
     def fetch(
         self, examples: NDArray[np.int64], is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
-        """Copy the files of examples to this machine, where the store keeps copies.
-
-        Args:
-            examples: Positions in sequence order. *Shape:* (N,).
-            is_wanted: Called repeatedly; copying stops once it returns ``False``.
-
-        Raises:
-            FileGoneError: One was vacuumed.
-            StoreError: One cannot be read.
-        """
+        """Copy files of examples to this machine, where the store keeps copies, while wanted."""
         files = np.unique(self.rows.file[examples]).tolist()
         self.reader.fetch([self.rows.paths[file] for file in files], is_wanted)
 
     def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
-        """Columns of examples as they are stored.
-
-        Args:
-            names: Names of columns of the table.
-            examples: Positions in sequence order; all of them by default. *Shape:* (N,).
-        """
+        """Columns of examples, by positions in sequence order, as they are stored."""
         table, position = self.stored(names, examples)
         return table.combine_chunks().take(pa.array(position))
 
     def stored(
         self, names: Sequence[str], examples: NDArray[np.int64] | None = None
     ) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Like `columns`, but in the order of the files, with the row of each example.
-
-        Other rows may be among them.
-        """
+        """Like `columns`, but in file order and among other rows, with the row of each example."""
         count = len(self) if examples is None else len(examples)
         tables, position, before = [], np.empty(count, np.int64), 0
         for table, found, part in self.stored_files(names, examples):
@@ -255,11 +215,6 @@ class FeatureDataset(StreamedDataset):
                 that has any of the names is taken, and with ``None`` one that has no tag or span.
             labelled: Only examples that have a label in each of these columns. An empty list of
                 spans is one: that there is none.
-
-        Raises:
-            UnknownNameError: No such label column or class.
-            UnknownDatasetError: There is no example in one of the languages.
-            SpecError: The bounds exclude every length, or values are of another type.
         """
         chosen = of_length(self.rows, shortest, longest)
         if langs is not None:
@@ -271,16 +226,9 @@ class FeatureDataset(StreamedDataset):
         return self._selected(self.rows.select(chosen))
 
     def _selected(self, rows: RowIndex) -> FeatureDataset:
-        """The dataset of some of its rows."""
         return self.selected(rows, self.reader)
 
     def selected(self, rows: RowIndex, reader: FileReader) -> FeatureDataset:
-        """The dataset of other rows.
-
-        Args:
-            rows: The rows.
-            reader: Reads them.
-        """
         return FeatureDataset(self._store, self.card, self.version, rows, reader)
 
 
@@ -293,7 +241,6 @@ def open_dataset(
     version: int | str | None,
     parser: str | Collection[str] | None,
 ) -> FeatureDataset:
-    """A dataset at a version; see `FeatureStore.dataset`."""
     choice, langs = ParserChoice.read(parser), listed(lang)
     if lang is not None and not langs:
         raise SpecError(f"`lang={lang!r}` names no language; None reads all of them")
@@ -325,12 +272,7 @@ def open_dataset(
 
 
 def version_number(store: FeatureStore, card: DatasetCard, version: int | str | None) -> int | None:
-    """The number of a version that may be named by a pin.
-
-    Raises:
-        UnknownDatasetError: There is no such pin.
-        SpecError: The pin is of another dataset.
-    """
+    """The number of a version that may be named by a pin."""
     if not isinstance(version, str):
         return version
     pin = store.pins.get(version)

@@ -1,4 +1,4 @@
-"""Which examples of a dataset are wanted."""
+"""Masks of the examples of a dataset that are wanted."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from syntax.options import checked
 from syntax.registry import unknown_name
 
 Wanted = Mapping[str, Collection[str | float | None]]
-"""For each label column, its wanted values; ``None`` means no label.
-
-Of tags and spans, an example is wanted if it has any of these names among its own.
-"""
+"""For each label column, its wanted values, of tags and spans any; ``None`` means no label."""
 
 
 def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
-    """Which examples are in one of the languages. *Shape:* (N,)."""
+    """Mask of the examples in one of the languages. *Shape:* (N,)."""
     wanted = checked("langs", tuple[str, ...], langs)
     known = {rows.parts[part][1] for part in np.unique(rows.part)}
     for lang in wanted:
@@ -39,7 +36,7 @@ def in_langs(rows: RowIndex, langs: Collection[str]) -> NDArray[np.bool_]:
 
 
 def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.bool_]:
-    """Which examples have a number of stored pieces within bounds. *Shape:* (N,)."""
+    """Mask of the examples with a number of stored pieces within bounds. *Shape:* (N,)."""
     shortest = checked("shortest", int, shortest)
     longest = checked("longest", int | None, longest)
     if longest is not None and longest < shortest:
@@ -51,7 +48,7 @@ def of_length(rows: RowIndex, shortest: int, longest: int | None) -> NDArray[np.
 def with_labels(
     rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], wanted: Wanted
 ) -> NDArray[np.bool_]:
-    """Which examples have wanted values in every column named. *Shape:* (N,)."""
+    """Mask of the examples with wanted values in every column named. *Shape:* (N,)."""
     if not isinstance(wanted, Mapping):
         raise SpecError(f"labels is {wanted!r}; it must be a mapping of columns to lists of values")
     known = {label.name: label for label in labels}
@@ -68,7 +65,7 @@ def with_labels(
 def with_any_label(
     rows: RowIndex, reader: FileReader, labels: tuple[LabelSpec, ...], names: Collection[str]
 ) -> NDArray[np.bool_]:
-    """Which examples have a label in every column named, be it an empty list. *Shape:* (N,)."""
+    """Mask of the examples with a label, be it an empty list, in every column. *Shape:* (N,)."""
     known = [label.name for label in labels]
     if unknown := [name for name in names if name not in known]:
         raise unknown_name("label", unknown[0], known)

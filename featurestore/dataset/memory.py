@@ -1,4 +1,4 @@
-"""Examples that no store holds, as a dataset: what is streamed is what a store would give."""
+"""A dataset of examples that no store holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from featurestore.tables.rows import RowIndex
 from syntax.examples import DatasetSpec
 
 _TABLE: Final = "memory"
-"""What the one table is called where stored datasets have the paths of files."""
+"""Stands for the path of a file."""
 
 
 class MemoryDataset(FeatureDataset):
@@ -33,13 +33,8 @@ class MemoryDataset(FeatureDataset):
     bit by bit, as over a stored split of the same examples.
 
     Args:
-        handle: Fields, labels, tokenizer, split and language.
         rows: The examples, in sequence order.
-        parsers: What each parser behind them is, by fingerprint.
-
-    Raises:
-        SpecError: A row does not have the fields or labels.
-        LabelError: Tags or spans do not fit the tokens and texts of a row.
+        parsers: Descriptions of the parsers, by fingerprint.
     """
 
     def __init__(
@@ -57,34 +52,25 @@ class MemoryDataset(FeatureDataset):
         self._facts: Mapping[str, str] = {}
 
     def carrying(self, facts: Mapping[str, str], **columns: Sequence[Any]) -> MemoryDataset:
-        """The dataset with further values, one per example, that streams give under these names.
-
-        Args:
-            facts: Content of `fingerprints` for the values.
-            columns: The values of all examples.
-        """
+        """The dataset with values per example, for batches; ``facts`` go into `fingerprints`."""
         carried = {**self._carried, **columns}
         return self._changed(_carried=carried, _facts={**self._facts, **facts})
 
     @cached_property
     def parsers(self) -> dict[str, dict[str, Any]]:
-        """What each parser behind the examples is, by fingerprint."""
         used = (self.rows.parsers[index] for index in np.flatnonzero(self.rows.counts.any(axis=0)))
         return {parser: self._described.get(parser, {}) for parser in used}
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record: tokenizer, parsers, the content, and what is carried."""
         return {**super().fingerprints, **self._facts}
 
     @cached_property
     def spec(self) -> DatasetSpec:
-        """Fields and labels, split and language."""
         return self._spec
 
     @cached_property
     def reports(self) -> list[dict[str, Any]]:
-        """None: no job has made the examples."""
         return []
 
     def drops(self) -> list[Drop]:
@@ -94,7 +80,6 @@ class MemoryDataset(FeatureDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> ExampleReader:
-        """See `StreamedDataset.open_reader`."""
         return _CarryingReader(self, self._carried, stored, offsets, tokens)
 
     def _selected(self, rows: RowIndex) -> MemoryDataset:
@@ -109,8 +94,6 @@ class MemoryDataset(FeatureDataset):
 
 
 class _TableReader(FileReader):
-    """Reads a table in memory as the only file."""
-
     def __init__(self, table: pa.Table) -> None:
         self._table = table
 
@@ -131,8 +114,6 @@ class _TableReader(FileReader):
 
 
 class _CarryingReader(ExampleReader):
-    """Gives further values beside the columns of examples."""
-
     def __init__(
         self, data: MemoryDataset, columns: Mapping[str, Sequence[Any]], *options: bool
     ) -> None:

@@ -15,7 +15,7 @@ from featurestore.tables.rows import RowIndex
 from syntax.errors import SpecError
 
 _OF_SECOND: Final = "2:"
-"""Before the paths of the second table; Delta's own begin with a folder's name."""
+"""Prefix of the paths of the second table; Delta's own begin with a folder's name."""
 
 
 class TreebankTooLargeError(SpecError):
@@ -23,11 +23,7 @@ class TreebankTooLargeError(SpecError):
 
 
 class JoinedReader(FileReader):
-    """Reads the files of two tables as if they were of one.
-
-    Args:
-        first, second: Their readers.
-    """
+    """Reads the files of two tables as if they were of one."""
 
     def __init__(self, first: FileReader, second: FileReader) -> None:
         super().__init__(first.location, schema=first._schema)
@@ -43,13 +39,11 @@ class JoinedReader(FileReader):
             yield opened
 
     def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """See `FileReader`."""
         for path in paths:
             reader, own = self._of(path)
             reader.fetch([own], is_wanted)
 
     def renew_lease(self) -> None:
-        """See `FileReader`."""
         self._first.renew_lease()
         self._second.renew_lease()
 
@@ -60,16 +54,11 @@ class JoinedReader(FileReader):
 
 
 def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int) -> FeatureDataset:
-    """A dataset with one example of another after every so many of its own.
+    """The examples of ``data``, with one of ``gold`` after each ``every`` of them.
 
-    The others are taken in turn, from the first again after the last, and streams shuffle all of
-    them together. An example that comes again has another ``example_id`` in batches, so that
+    Those of ``gold`` are taken in turn, from the first again after the last, and streams shuffle
+    all of them together. An example that comes again has another ``example_id`` in batches, so that
     samplers draw anew.
-
-    Args:
-        data: The large dataset.
-        gold: The small one, of the same tokenizer, fields and labels.
-        every: Examples of ``data`` for one of ``gold``.
     """
     for what in ("tokenizer_fingerprint", "fields", "labels"):
         ours, theirs = getattr(data.card, what), getattr(gold.card, what)

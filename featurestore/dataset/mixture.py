@@ -24,13 +24,7 @@ _PASS: Final = 2**32
 
 @dataclass
 class _Member:
-    """One dataset of a mixture, and its position.
-
-    Attributes:
-        taken: Batches given so far.
-        passes: Passes finished so far.
-        stream: The current pass.
-    """
+    """One dataset of a mixture, and its position: batches given and passes finished."""
 
     data: StreamedDataset
     weight: float
@@ -40,7 +34,6 @@ class _Member:
     passes: int = 0
 
     def restart(self) -> None:
-        """Begin the next pass."""
         self.stream.close()
         self.passes += 1
         self.stream = self._pass(self.passes)
@@ -62,9 +55,8 @@ class FeatureMixture(Iterator[Batch]):
 
     Step ``k`` belongs to the dataset that is furthest behind its share of the first ``k + 1``
     steps, of several the first by name; so with weights 7 and 1 exactly every eighth batch is of
-    the second. In which order datasets and weights are given has no effect. Every rank has the same
-    dataset in the same step, and each dataset keeps the promises of its own stream: no example is
-    lost or repeated within a pass, on any world size.
+    the second. The order of datasets and weights has no effect. Every rank has the same dataset in
+    the same step. No example is lost or repeated within a pass, on any world size.
 
     Args:
         datasets: By a name of your own.
@@ -74,10 +66,6 @@ class FeatureMixture(Iterator[Batch]):
         until: ``longest``: the epoch ends when each dataset has been passed through once, shorter
             ones several times in different orders; ``shortest``: when the first one is at its end.
         **options: As `StreamedDataset.stream`, for all of them.
-
-    Raises:
-        SpecError: No dataset, one that fills no batch, or datasets of several tokenizers; weights
-            for others; a weight or temperature that is not positive and finite.
     """
 
     def __init__(
@@ -143,12 +131,7 @@ class FeatureMixture(Iterator[Batch]):
         return {"until": self._until, "sources": members}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue after the batch at which ``state`` was saved.
-
-        Raises:
-            SpecError: The state belongs to another mixture, to streams in another order, or leaves
-                too few examples of a dataset for so many ranks. The mixture stays where it is.
-        """
+        """Continue after the batch at which ``state`` was saved; if refused, stay where it is."""
         if "sources" not in state:
             raise SpecError(
                 f"the state was saved in a stream of {state.get('dataset')!r} alone, and this is a "
@@ -171,7 +154,6 @@ class FeatureMixture(Iterator[Batch]):
         self._members = moved
 
     def close(self) -> None:
-        """End the prefetching threads, if there are any."""
         for member in self._members.values():
             member.stream.close()
 
@@ -218,7 +200,6 @@ def _shares(
 
 
 def _heated(datasets: Mapping[str, StreamedDataset], temperature: float) -> dict[str, float]:
-    """Weights by size."""
     _check_positive("temperature", temperature)
     largest = max(map(len, datasets.values()))
     weights = {

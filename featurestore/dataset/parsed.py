@@ -1,8 +1,7 @@
 """A dataset together with the parses of its texts, which hold what features do not.
 
-Features have the 37 universal relations and the universal tags, as small integers. The parses that
-they were made from are in the store too, once for each text: with whole relations (``nsubj:pass``),
-language-specific tags, and the words that have no piece.
+Features have the 37 universal relations and the universal tags, as small integers. The parses
+also have whole relations (``nsubj:pass``), language-specific tags, and the words without a piece.
 """
 
 from __future__ import annotations
@@ -33,22 +32,16 @@ PackedParses: TypeAlias = tuple[tuple[str, bytes], ...]
 """Key and packed record of the parse of each segment of an example."""
 
 _AT_ONCE: Final = 4096
-"""Examples whose parses are read together."""
 
 _COUNTED: Final = 65_536
-"""Examples whose words are counted together."""
 
 
 class ParsedDataset(FeatureDataset):
     """A dataset whose streams give ``parses`` and ``is_gold``.
 
     ``parses`` is a list: for each sequence a tuple with the `syntax.trees.parse.Parse` of each
-    segment of its example. ``is_gold``, bool (B,), says whether all of them are gold trees.
-
-    Args:
-        store: The store.
-        data: The dataset; what its streams give beside the features, such as states of words, the
-            streams of this one give too.
+    segment of its example. ``is_gold``, bool (B,), says whether all of them are gold trees. Further
+    values that the streams of ``data`` give, such as states of words, are kept.
     """
 
     def __init__(self, store: FeatureStore, data: FeatureDataset) -> None:
@@ -61,7 +54,6 @@ class ParsedDataset(FeatureDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record, as the dataset below says."""
         return self._data.fingerprints
 
     def word_counts(self) -> NDArray[np.int64]:
@@ -86,7 +78,6 @@ class ParsedDataset(FeatureDataset):
     def _check_present(
         self, examples: NDArray[np.int64], keys: list[list[str]], found: Container[str]
     ) -> None:
-        """Raise for the first parse that was not found."""
         for example, own in zip(examples, keys, strict=True):
             if missing := [key for key in own if key not in found]:
                 name = self.columns(["example_id"], np.array([example]))["example_id"][0]
@@ -96,19 +87,11 @@ class ParsedDataset(FeatureDataset):
                 )
 
     def records(self, examples: NDArray[np.int64]) -> list[tuple[ParseRecord, ...]]:
-        """The parses of each segment of some examples.
-
-        Args:
-            examples: Positions in sequence order. *Shape:* (N,).
-        """
+        """The parses of each segment of some examples, by positions in sequence order."""
         return [*map(_unpacked, self.packed(examples))]
 
     def packed(self, examples: NDArray[np.int64]) -> list[PackedParses]:
-        """As `records`, not yet unpacked: these take up a tenth of the memory.
-
-        Args:
-            examples: Positions in sequence order. *Shape:* (N,).
-        """
+        """Like `records`, but not unpacked, which takes up a tenth of the memory."""
         keys = self._parse_keys(examples)
         found = self._store.parses.get_packed([*chain(*keys)])
         self._check_present(examples, keys, found)
@@ -116,16 +99,11 @@ class ParsedDataset(FeatureDataset):
 
     @cached_property
     def has_gold(self) -> bool:
-        """Whether any example has gold trees alone."""
+        """``True`` if some example has gold trees alone."""
         return any(True for _ in self.parses(gold_only=True))
 
     def values(self, column: str, gold_only: bool = True) -> tuple[str, ...]:
-        """The values that a column of words has in the parses, in alphabetical order.
-
-        Args:
-            column: Of `syntax.trees.parse.Parse`: ``deprel``, ``xpos``, ``upos``.
-            gold_only: Leave out the parses that parsers made.
-        """
+        """The values of ``deprel``, ``xpos`` or ``upos`` in the parses, in alphabetical order."""
         asked = (column, gold_only)
         if asked not in self._values:
             found: set[str | None] = set()
@@ -135,11 +113,7 @@ class ParsedDataset(FeatureDataset):
         return self._values[asked]
 
     def parses(self, gold_only: bool = True) -> Iterator[tuple[Parse, ...]]:
-        """The parses of each example, once of one that is repeated.
-
-        Args:
-            gold_only: Leave out examples that have parses of parsers.
-        """
+        """The parses of each example, once; ``gold_only`` leaves out those that parsers made."""
         for records in self._every_record(gold_only):
             if _is_gold(records) or not gold_only:
                 yield tuple(record.parse for record in records)
@@ -153,8 +127,8 @@ class ParsedDataset(FeatureDataset):
     def _every_record(self, gold_only: bool) -> Iterator[tuple[ParseRecord, ...]]:
         """The parses of each example, once of one that is repeated.
 
-        Gold trees are looked for where the parser is `GOLD`, if that is anywhere: what parsers made
-        may be a hundred times as much.
+        Gold trees are only looked for where the parser is `GOLD`, if that is anywhere: what parsers
+        made may be a hundred times as much.
         """
         _, examples = np.unique(self.rows.keys, axis=0, return_index=True)
         named = [self.parsers.get(one, {}).get("name") == GOLD for one in self.rows.parsers]
@@ -166,27 +140,19 @@ class ParsedDataset(FeatureDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> WindowReader:
-        """See `StreamedDataset.open_reader`."""
         return ParsesReader(self, self._data.open_reader(stored, offsets, tokens))
 
 
 class ParsesReader:
-    """Reads examples with their parses.
-
-    Args:
-        data: Says which parses.
-        reader: Reads everything else.
-    """
+    """Reads examples with their parses."""
 
     def __init__(self, data: ParsedDataset, reader: WindowReader) -> None:
         self._parsed, self._reader = data, reader
 
     def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
-        """Bring the files of examples to this machine, where copies are kept, while wanted."""
         self._reader.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
         window = self._reader.read(examples)
         own = {field.name: getattr(window, field.name) for field in fields(window)}
         return ParsedWindow(**own, packed=self._parsed.packed(examples))
@@ -197,15 +163,11 @@ class ParsedWindow(Window):
     """Examples with their parses, which are unpacked batch by batch.
 
     Those of a whole pool would take up gigabytes, and the first batch would have to wait for them.
-
-    Attributes:
-        packed: The parses of each example.
     """
 
     packed: list[PackedParses] = field(default_factory=list)
 
     def batch(self, start: int, end: int) -> Window:
-        """Examples ``start`` to ``end``, with ``parses`` and ``is_gold`` among their labels."""
         window = super().batch(start, end)
         records = [*map(_unpacked, self.packed[start:end])]
         parses = [tuple(record.parse for record in own) for own in records]

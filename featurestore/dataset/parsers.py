@@ -1,4 +1,4 @@
-"""Parsers by the names that people give them."""
+"""Choice of parsers by name."""
 
 from __future__ import annotations
 
@@ -24,14 +24,7 @@ def parsers_named(
     described: Mapping[str, Mapping[str, Any]],
     where: str = "the store",
 ) -> list[str]:
-    """The fingerprints of a name, sorted.
-
-    Args:
-        name: Name of a parser, or the first digits of its fingerprint, six at least.
-        used: Fingerprints to choose from.
-        described: What parsers are, by fingerprint.
-        where: Where they were used, for the message.
-    """
+    """The fingerprints of a name, or of the first six or more digits of a fingerprint, sorted."""
     names = {parser: described.get(parser, {}).get("name", parser) for parser in used}
     chosen = [
         parser
@@ -53,12 +46,7 @@ def parsers_by_language(
 ) -> dict[str, list[str]]:
     """The wanted parsers of each language; a language without any of them has no entry.
 
-    Args:
-        choice: Which parsers are wanted.
-        used: By language, the fingerprints of its parsers.
-        described: As `parsers_named` takes it, and so the next.
-        where: Where they were used, for the message.
-        requested: Languages that must not be lost, beside those that the choice names.
+    Those of ``requested``, and those that the choice names, must have one.
     """
     choice.check(used)
     if choice.other is not None and not requested:
@@ -86,7 +74,6 @@ def _not_of(
     described: Mapping[str, Mapping[str, Any]],
     where: str,
 ) -> UnknownParserError:
-    """The error for a language that its chosen parser has not parsed."""
     each = {
         one: name if _of_language(name, of, described) else _short(min(of), of, described)
         for one, of in used.items()
@@ -108,7 +95,6 @@ def _not_in(
     described: Mapping[str, Mapping[str, Any]],
     where: str,
 ) -> UnknownParserError:
-    """The error for a split that a parser has not parsed, although it has parsed the language."""
     split, lang = part
     return UnknownParserError(
         f"{split}/{lang} of {where} was parsed by {called(used, described)}, not by "
@@ -126,7 +112,6 @@ def _spelled(choice: ParserChoice, langs: Collection[str]) -> str:
 
 
 def called(parsers: Iterable[str], described: Mapping[str, Mapping[str, Any]]) -> str:
-    """Parsers for a message: names, and the beginnings of their fingerprints."""
     return ", ".join(
         f"{described.get(parser, {}).get('name', 'parser')} ({parser[:12]})"
         for parser in sorted(parsers)
@@ -140,14 +125,9 @@ def of_parsers(
     where: str,
     langs: Collection[str],
 ) -> RowIndex:
-    """The examples of the parsers that are wanted: of one in each split and language.
+    """The examples of the wanted parsers, of one parser in each split and language.
 
-    Args:
-        rows: The examples.
-        choice: Which parsers are wanted.
-        described: What parsers are, by fingerprint.
-        where: What the examples are, for messages.
-        langs: Languages that must not be lost, in any split.
+    No split may lose a language of ``langs``.
     """
     before = _by_part(rows)
     used: dict[str, set[str]] = {}
@@ -177,7 +157,6 @@ def of_parsers(
 
 
 def _by_part(rows: RowIndex) -> dict[tuple[str, str], list[str]]:
-    """Fingerprints of the parsers of each split and language that has examples."""
     used: dict[tuple[str, str], list[str]] = {}
     for part, parser in np.argwhere(rows.counts).tolist():
         used.setdefault(rows.parts[part], []).append(rows.parsers[parser])
@@ -192,7 +171,7 @@ def _short(parser: str, others: Collection[str], described: Mapping[str, Mapping
 
 
 def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
-    """Fingerprints of the parsers behind one language of a dataset, whatever its tokenizers."""
+    """Fingerprints of the parsers behind one language of a dataset, for all its tokenizers."""
     found: set[str] = set()
     for _, table in store.features.tables(dataset):
         reader = FileReader(table.location, schema=table.layout.schema)
@@ -204,13 +183,7 @@ def dataset_parsers(store: FeatureStore, dataset: str, lang: str) -> list[str]:
 def store_parsers(
     store: FeatureStore, choice: ParserChoice, langs: Collection[str] = ()
 ) -> dict[str, list[str]]:
-    """Those of `parsers_by_language` that have parses in a store.
-
-    Args:
-        store: The store.
-        choice: Which parsers are wanted.
-        langs: Only these languages, all by default.
-    """
+    """The wanted parsers of each language that have parses in the store."""
     from featurestore.sql.session import named_faults
 
     with named_faults():
@@ -226,7 +199,6 @@ def store_parsers(
 
 
 def store_parser(store: FeatureStore, name: str) -> str:
-    """Fingerprint of the only parser of a name."""
     used = {one for parsers in store_parsers(store, ParserChoice()).values() for one in parsers}
     described = store.fingerprints.all("parser")
     parsers = parsers_named(name, sorted(used), described)

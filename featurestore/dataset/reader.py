@@ -1,4 +1,4 @@
-"""Reads the examples of a dataset by their positions."""
+"""Reader of the examples of a dataset."""
 
 from __future__ import annotations
 
@@ -19,14 +19,7 @@ _VECTORS: Final = tuple(name for name in VECTORS if name != "offsets")
 
 
 class ExampleReader:
-    """Reads examples of a dataset by their positions in sequence order.
-
-    Args:
-        data: The dataset.
-        stored: Read the stored matrices too.
-        offsets: Read the characters that pieces cover, too.
-        tokens: Read the dataset's own tokens, too; with ``offsets``, which tell their pieces.
-    """
+    """Reads examples of a dataset by their positions in sequence order."""
 
     def __init__(
         self,
@@ -45,11 +38,9 @@ class ExampleReader:
         self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
 
     def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
-        """Bring the files of examples to this machine, where copies are kept, while wanted."""
         self._data.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the requested order."""
         self._data.fetch(examples)
         files = self._data.stored_files(self._columns, examples)
         window = Window.of(files, len(examples), self._data.labels)

@@ -1,8 +1,4 @@
-"""A dataset together with a frozen encoder's states for its words.
-
-The store keeps states and computes none: a program with the encoder writes those of the examples
-that have none yet, and streams give them beside the other arrays.
-"""
+"""A dataset with states of its words, which a program with a frozen encoder writes."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ if TYPE_CHECKING:
     from featurestore.store import FeatureStore
 
 COMMIT_BYTES: Final = 64 << 20
-"""Bytes of states that one commit has, about; as much is held in memory."""
+"""Approximate size of a commit, which is held in memory."""
 
 
 class StatedDataset(FeatureDataset):
@@ -34,8 +30,6 @@ class StatedDataset(FeatureDataset):
     pieces), of 24 chunks at most; of 768 numbers that is at most 400 MB a chunk.
 
     Args:
-        store: The store.
-        data: The dataset.
         content: Everything that the states depend on beside text and words, as plain JSON: the
             fingerprint of the encoder, its layer, how texts are cut.
         width: Numbers of a state.
@@ -55,28 +49,17 @@ class StatedDataset(FeatureDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record; here also which states."""
         return {**super().fingerprints, "states": self.states.identity}
 
     def without_states(self) -> FeatureDataset:
-        """The examples that have no states yet."""
         rows = self.rows.select(~self.states.holds(self.rows.keys))
         return FeatureDataset(self._store, self.card, self.version, rows, self.reader)
 
     def write(self, data: FeatureDataset, examples: Iterable[WordStates]) -> int:
-        """Write states, a commit at a time.
+        """Write states of ``data``, a commit at a time; return the number of examples written.
 
         Writers that race may both write an example; readers find one of the two, which are equal.
-
-        Args:
-            data: What `without_states` gave.
-            examples: The states of its examples in their order; taken one by one.
-
-        Returns:
-            How many examples were written.
-
-        Raises:
-            StoreBusyError, StoreError: Those of earlier commits stay.
+        After an error, earlier commits stay.
         """
         self._store.describe(self.states.identity, "states", self.states_content)
         left, done = iter(examples), 0
@@ -88,12 +71,11 @@ class StatedDataset(FeatureDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> ExampleReader:
-        """See `StreamedDataset.open_reader`."""
         return StatesReader(self, stored, offsets, tokens)
 
 
 class StatesReader(ExampleReader):
-    """Reads examples with the states of their words; arguments as of `ExampleReader`."""
+    """Reads examples with the states of their words."""
 
     def __init__(
         self, data: StatedDataset, stored: bool = False, offsets: bool = False, tokens: bool = False
@@ -102,14 +84,12 @@ class StatesReader(ExampleReader):
         self._states, self._keys = data.states, data.rows.keys
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the requested order."""
         window = super().read(examples)
         states = self._states.read(self._keys[examples])
         return replace(window, labels={**window.labels, "word_states": states})
 
 
 def _about(size: int, examples: Iterable[WordStates]) -> Iterable[WordStates]:
-    """Examples, until their states reach a number of bytes."""
     for one in examples:
         yield one
         size -= one.states.nbytes

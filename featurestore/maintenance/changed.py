@@ -1,4 +1,4 @@
-"""Examples whose content changed under their name: what a dataset was given twice."""
+"""Examples whose content changed under their name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ _QUERY: Final = """
 
 @dataclass(frozen=True)
 class ChangedExample:
-    """One name with several contents, each of which readers of the dataset see.
+    """One name with several contents (``rows``), each of which readers of the dataset see.
 
     A dataset is appended to and never changed, so that a version stays what it is: text, labels or
     options that come again under a known ``example_id``, but different, are one more example.
-
-    Attributes:
-        dataset, tokenizer, split, lang, parser, example_id: The name.
-        rows: Different contents under it.
     """
 
     dataset: str
@@ -35,11 +31,9 @@ class ChangedExample:
     rows: int
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
 @named_faults()
 def changed_examples(store: FeatureStore) -> list[ChangedExample]:
-    """The names with several contents in the newest version of each dataset."""
     return [ChangedExample(*row) for row in store.sql(_QUERY).fetchall()]

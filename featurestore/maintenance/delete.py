@@ -1,4 +1,4 @@
-"""Remove texts from a store: their parses, and the examples that use them."""
+"""Deletion of texts: their parses, and the examples that use them."""
 
 from __future__ import annotations
 
@@ -38,13 +38,9 @@ class DeletedExamples:
 
 @dataclass
 class Deleted:
-    """What a deletion removed, or after a dry run would remove.
+    """Result of a deletion, or of a dry run the expected one.
 
     Attributes:
-        dry_run: Whether nothing was removed.
-        keys: Keys of the parses that went.
-        examples: Examples that went with them, in all datasets together.
-        datasets: The same by dataset, split and language.
         pins: Pins whose version still holds such an example, or may hold one because it cannot be
             read. Until they are forgotten, a vacuum keeps it on disk.
         same_text: Keys of other parses of the same texts (by another parser, or in another mode
@@ -59,7 +55,6 @@ class Deleted:
     same_text: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
@@ -72,11 +67,6 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
     such as one in a damaged file. A second look finds an example that another writer appends in the
     meantime. Older versions of the tables keep the texts on disk until `vacuum_store` deletes their
     files, and pinned versions for as long as the pin.
-
-    Args:
-        store: The store.
-        keys: Parse keys.
-        dry_run: Delete nothing, only report.
 
     Raises:
         UnknownKeyError: Neither a parse nor an example has a key; nothing was deleted.
@@ -96,11 +86,7 @@ def delete_parses(store: FeatureStore, keys: Sequence[str], dry_run: bool = Fals
 
 
 def texts_of(store: FeatureStore, keys: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Text and language of parses, by key; of those that are gone, as the examples have them.
-
-    Raises:
-        UnknownKeyError: Neither a parse nor an example has a key.
-    """
+    """Text and language of parses, by key; of those that are gone, as the examples have them."""
     store.parses.refresh()
     records = store.parses.get_many(keys)
     texts = {key: (record.parse.text, record.lang) for key, record in records.items()}
@@ -124,7 +110,6 @@ def _in_examples(
 
 
 def unknown_parses(keys: Sequence[str]) -> UnknownKeyError:
-    """The error for keys that neither a parse nor an example of a store has."""
     return UnknownKeyError(
         f"the store has no parse under {', '.join(keys)}; keys are in the answers of /parse, and a "
         "parse may have been deleted since",
@@ -133,11 +118,7 @@ def unknown_parses(keys: Sequence[str]) -> UnknownKeyError:
 
 
 def keys_of_text(store: FeatureStore, text: str) -> list[str]:
-    """Keys of all parses of exactly this text, those that only examples have included.
-
-    Raises:
-        UnknownKeyError: There is none.
-    """
+    """Keys of all parses of exactly this text, including those that only examples have."""
     kept = [key for key, _, _ in _in_examples(store, "text", [text])]
     keys = sorted({*store.parses.keys_of_texts([text]), *kept})
     if not keys:
@@ -155,11 +136,7 @@ def keys_of_example(
     split: str | None = None,
     lang: str | None = None,
 ) -> list[str]:
-    """Parse keys of all texts of one example, of any tokenizer and parser.
-
-    Raises:
-        UnknownKeyError: There is no such example.
-    """
+    """Parse keys of all texts of one example, of any tokenizer and parser."""
     wanted = {"dataset": dataset, "example_id": example_id, "split": split, "lang": lang}
     chosen = {name: value for name, value in wanted.items() if value is not None}
     where = " and ".join(f"{name} = ${name}" for name in chosen)
@@ -178,7 +155,7 @@ def keys_of_example(
 
 
 def _delete(store: FeatureStore, examples: _Examples, report: Deleted) -> Counter[Place]:
-    """Delete in rounds until no example is found; the number of examples by place."""
+    """Delete in rounds until no example is found; count the examples by place."""
     counts: Counter[Place] = Counter()
     is_first = True
     while (found := list(examples.new())) or is_first:
@@ -204,7 +181,7 @@ def _delete_examples(store: FeatureStore, card: DatasetCard, keys: Sequence[str]
 
 
 class _Examples:
-    """The examples that use one of some parses, file by file."""
+    """The examples that use one of some parses."""
 
     def __init__(self, store: FeatureStore, keys: Sequence[str]) -> None:
         self._store = store
@@ -245,7 +222,6 @@ class _Examples:
         return False
 
     def _in(self, reader: FileReader, file: DataFile) -> list[str]:
-        """Keys of the examples in a file that use one of the parses."""
         rows = reader.columns(file.path, ["example_key", "parse_keys"])
         bounds, values = list_parts(rows["parse_keys"])
         owners = np.repeat(np.arange(len(rows)), np.diff(bounds))

@@ -1,4 +1,4 @@
-"""A bound on the parse cache: the oldest parses that no example needs go."""
+"""Eviction of the oldest parses that no example needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from featurestore.tables.snapshot import DataFile, arrow_dataset
 from syntax.errors import SpecError
 
 _AT_ONCE: Final = 100_000
-"""Keys that are deleted in one commit."""
 
 _SLACK: Final = 0.01
 """Share of the bound that is left free, so that a round more for a few rows is rare."""
@@ -32,16 +31,14 @@ _SLACK: Final = 0.01
 
 @dataclass
 class Evicted:
-    """What an eviction did to the table ``parses``.
+    """Result of an eviction from the table ``parses``.
 
     Attributes:
-        max_bytes: The bound.
         bytes_before, bytes_after: Size of the newest version's files; ``bytes_after`` is an
             estimate after a dry run.
         evicted: Different parses that went.
         needed: Different parses that examples refer to; they stay.
-        restored: Parses that went and came back, because somebody appended an example of theirs
-            meanwhile; not among the evicted.
+        restored: Parses, not among the evicted, that came back for examples appended meanwhile.
     """
 
     max_bytes: int
@@ -53,7 +50,6 @@ class Evicted:
     restored: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
@@ -64,13 +60,8 @@ def evict_parses(
 
     An example needs its parses if it belongs to the newest version of a dataset or to a pinned
     one. Parses are as old as the file they lie in; of a file that joins others, those of newer
-    files are the newer ones. Older versions of the table keep their files until they are vacuumed.
-
-    Args:
-        store: The store.
-        max_bytes: What the files of the newest version may have together.
-        dry_run: Delete nothing, and estimate.
-        spare_hours: Parses in files younger than this stay: their examples may be on their way.
+    files are the newer ones. Those in files younger than ``spare_hours`` stay: their examples may
+    be on their way. Older versions of the table keep their files until they are vacuumed.
 
     Raises:
         StoreBusyError: Writers kept winning; what was deleted so far stays deleted.
@@ -130,7 +121,6 @@ def _restore(store: FeatureStore, version: int, gone: list[str], late: NDArray[n
 
 
 def _taken(candidates: Iterator[tuple[str, float]], excess: float) -> tuple[list[str], int]:
-    """The next keys that free a number of bytes, each once, and the bytes that they free."""
     keys, freed = [], 0.0
     for key, size in candidates:
         keys.append(key)
@@ -153,8 +143,6 @@ def _oldest(
 
 
 class _Examples:
-    """The parses that examples refer to, file by file."""
-
     def __init__(self, store: FeatureStore) -> None:
         self._store = store
         self._seen: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""What a vacuum takes out of the log of a table: deleted files, and versions out of use.
+"""Deletion of files and versions out of use from the log of a table.
 
 A version is read from a checkpoint, which lists all files, and the entries after it. The table
 library can shorten logs too (``delta.enableExpiredLogCleanup``), but does not know of pins.
@@ -36,13 +36,9 @@ of commits that came first."""
 def forget_files(table: Table, deleted: Sequence[str]) -> None:
     """Write a checkpoint of the newest version that does not list deleted files.
 
-    Later checkpoints are made from it. Otherwise each lists every file that was ever replaced. It
+    Later checkpoints are made from it; otherwise each lists every file that was ever replaced. It
     is written once: a reader that knows its size would find another one torn. Where the version has
     a checkpoint already, the next vacuum does this.
-
-    Args:
-        table: The table.
-        deleted: Paths of files that are not active and not there.
     """
     log = table.location.child(LOG)
     if not deleted or table.open() is None:
@@ -66,18 +62,10 @@ def forget_files(table: Table, deleted: Sequence[str]) -> None:
 def forget_versions(
     table: Table, keep: Collection[int], before: float, dry_run: bool = False
 ) -> list[str]:
-    """Delete the log of versions that went out of use before a time.
+    """Delete the log of versions that went out of use before a time, in seconds since 1970.
 
-    The log then starts at a checkpoint, and each older version that is kept has one of its own.
-
-    Args:
-        table: The table.
-        keep: Versions that stay readable.
-        before: Seconds since 1970.
-        dry_run: Delete nothing.
-
-    Returns:
-        Names of the files, the oldest first.
+    The log then starts at a checkpoint, and each older version in ``keep`` has one of its own.
+    Returns the names of the files, the oldest first.
     """
     log = table.location.child(LOG)
     with _named_faults(table):
@@ -88,17 +76,10 @@ def forget_versions(
 def cut_log(
     table: Table, keep: Collection[int], start: int, checkpoint: int, dry_run: bool = False
 ) -> list[str]:
-    """Delete the log of the versions before one, but for checkpoints of those that are kept.
+    """Delete the log of the versions before ``start``, but for checkpoints of those in ``keep``.
 
-    Args:
-        table: The table.
-        keep: Versions that stay readable.
-        start: Log files of earlier versions go.
-        checkpoint: The checkpoint, no older, from which later versions are read.
-        dry_run: Delete nothing.
-
-    Returns:
-        Names of the files, the oldest first.
+    Later versions are read from ``checkpoint``, which is no older. Returns the names of the files,
+    the oldest first.
     """
     log = table.location.child(LOG)
     kept = {version for version in keep if version < start}
@@ -117,7 +98,6 @@ def cut_log(
 
 
 def copy_log(log: Location, copy: Location) -> Location:
-    """Copy a log to a folder, where it may be changed."""
     for _, name in [*_names(log), (0, "_last_checkpoint")]:
         if (content := log.read(name)) is not None:
             copy.write(name, content)
@@ -144,7 +124,7 @@ def _start(log: Location, names: Sequence[tuple[int, str]], before: float) -> in
 
 
 def _secure(table: Table, kept: Collection[int], start: int) -> None:
-    """See to it that the checkpoints that older versions leave can be read, and lie on the disk."""
+    """Make the checkpoints that older versions leave readable, and sync them to the disk."""
     log = table.location.child(LOG)
     there = {version for version, name in _names(log) if CHECKPOINT.fullmatch(name)}
     for version in kept:

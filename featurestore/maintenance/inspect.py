@@ -17,10 +17,8 @@ class TableInfo:
 
     Attributes:
         table: Path below the store.
-        version: Version of the table; -1 before its first version.
-        files: Active Parquet files.
-        rows: Rows in these files.
-        size: Size of these files, in bytes.
+        version: -1 before the first version.
+        size: Bytes of the active files.
     """
 
     table: str
@@ -30,12 +28,10 @@ class TableInfo:
     size: int
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
 def inspect_store(store: FeatureStore) -> list[TableInfo]:
-    """Size of every table of a store."""
     found = []
     for name, table in all_tables(store):
         snapshot = table.snapshot()

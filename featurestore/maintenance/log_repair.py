@@ -1,8 +1,6 @@
 """Damage to the log of a table: entries that are empty, cut or missing, and wrong checkpoints.
 
-A file system that loses power may keep a file's name and lose its content. The newest version of a
-table is its newest checkpoint and all entries after it; an entry lists data files that it adds and
-removes.
+A file system that loses power may keep a file's name and lose its content.
 """
 
 from __future__ import annotations
@@ -34,13 +32,9 @@ class LogFault:
     """A damaged file of a log.
 
     Attributes:
-        table: Path of the table below the store.
-        file: The entry or checkpoint.
-        message: What is wrong.
-        action: What a repair does: ``replace`` the entry with one without changes, ``remove`` the
-            checkpoint, since entries say the same, or ``forget`` the versions before a later
-            checkpoint, which alone need the entry. ``restore`` is left to people: nothing says
-            what was in it.
+        action: ``replace`` the entry with one without changes, ``remove`` the checkpoint, since
+            entries say the same, or ``forget`` the versions before a later checkpoint, which alone
+            need the entry. ``restore`` is left to people: nothing says what was in it.
     """
 
     table: str
@@ -62,12 +56,7 @@ def table_locations(root: Location, *path: str) -> Iterator[tuple[str, Location]
 
 
 def log_faults(name: str, table: Location) -> list[LogFault]:
-    """The damaged and missing files of a table's log.
-
-    Args:
-        name: Path of the table below the store.
-        table: Its location.
-    """
+    """The damaged and missing files of a table's log."""
     log = table.child(LOG)
     names = log_names(log)
     entries = {int(found[1]) for one in names if (found := ENTRY.fullmatch(one))}
@@ -144,12 +133,7 @@ def lost_rewrites(log: Location) -> Iterator[LostRewrite]:
 
 
 def unlisted_files(table: Location, log: Location) -> list[str]:
-    """Data files that no version has: of commits that failed, or whose entry was lost.
-
-    Args:
-        table: Where they are.
-        log: The table's log, or a copy of it.
-    """
+    """Data files that no version has: of commits that failed, or whose entry was lost."""
     listed: set[str] = set()
     for name in log_names(log):
         if ENTRY.fullmatch(name):
@@ -163,7 +147,6 @@ def unlisted_files(table: Location, log: Location) -> list[str]:
 
 
 def log_names(log: Location) -> list[str]:
-    """Names of the files of a log, the oldest first."""
     found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
     return sorted(info.base_name for info in found if info.is_file)
 
@@ -190,7 +173,6 @@ def _checkpoint_fault(
 
 
 def _listed(log: Location, name: str, kind: str) -> set[str]:
-    """The data files that a checkpoint adds or removes."""
     content = pa.BufferReader(log.read(name) or b"")
     actions = pq.ParquetFile(content).read(columns=[f"{kind}.path"])
     if kind not in actions.column_names:  # none

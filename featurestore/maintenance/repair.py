@@ -1,4 +1,4 @@
-"""Repair of a store: take out what is damaged, keep what is sure to be whole, name what is lost."""
+"""Repair of a store."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ from featurestore.tables.snapshot import DataFile
 from syntax.errors import StoreError, UnknownDatasetError
 
 _KEPT: Final = {"parses": PARSES, "drops": DROPS, "fingerprints": FINGERPRINTS, "pins": PINS}
-"""Tables of whose damaged files what is whole is kept. Examples and states come back whole, from
-the next backfill."""
+"""Tables of whose damaged files what is whole is kept. Other rows come from the next backfill."""
 
 _KEYS: Final = {"parses": "key", "fingerprints": None, "pins": None}
 """Column by which rows are deleted; any other table has ``example_key``."""
 
 _NAMES: Final = ("key", "example_id", "example_key", "fingerprint", "name")
-"""Columns by the first of which that a table has the lost rows are named."""
+"""Columns that may name lost rows; the first that a table has is used."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,8 @@ class LostFile:
     """A data file that is damaged or gone.
 
     Attributes:
-        table: Path of the table below the store.
-        path: Path of the file below the table.
         rows: Rows that the log says it has.
-        kept: Those that are whole, or have a whole copy; a repair writes them again.
-        message: What is wrong.
+        kept: Rows that are whole, or have a whole copy; a repair writes them again.
         lost: Keys or names of the others, where these can still be read.
     """
 
@@ -81,16 +77,11 @@ class NeededParse:
 
 @dataclass
 class Repair:
-    """What a repair found and did; of a dry run, what it would do.
+    """Result of a repair, or of a dry run the expected one.
 
     Attributes:
-        is_done: Whether the store was changed.
-        log: Damage to logs.
-        files: Damaged data files.
         deleted: Keys by table that a whole entry of a log deleted, and that the loss of an earlier
             one, which had joined files, brought back: a repair deletes them again.
-        needed: Parses that examples refer to and the store lacks; examples themselves have all
-            that a trainer reads.
         unlisted: Data files by table that no version has: of writers that were stopped, or of
             entries that are lost. A vacuum deletes them.
     """
@@ -104,11 +95,9 @@ class Repair:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was damaged."""
         return not (self.log or self.files or self.deleted)
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
@@ -117,15 +106,10 @@ def repair_store(
 ) -> Repair:
     """Find what is damaged; unless it is a dry run, take it out and write again what is whole.
 
-    Damaged entries of logs become entries without changes; damaged files leave their tables, which
-    a vacuum then deletes. Of a parse, which lies in its file twice, one whole copy is enough. All
-    else comes back with the next backfill. Stop the writers if a log is damaged. A repair that was
-    killed is simply repeated; a second one finds nothing more.
-
-    Args:
-        store: The store.
-        dry_run: Only say what would be done.
-        watch: Called with the number of rows that were checked, after some at a time.
+    Damaged entries of logs become entries without changes; damaged files leave their tables, and
+    a vacuum then deletes them. Of a parse, which lies in its file twice, one whole copy is enough.
+    All else comes back with the next backfill. Stop the writers if a log is damaged. A repair that
+    was killed may be repeated. ``watch`` is called with numbers of rows that were checked.
     """
     report, progress = Repair(not dry_run), watch or (lambda _: None)
     # Pins first: they say which versions of a dataset stay where its log is cut.
@@ -164,13 +148,7 @@ def repair_store(
 
 
 class _TableRepair:
-    """A table under repair.
-
-    Args:
-        name: Path of the table below the store.
-        location: Where its files are.
-        log: Where a log without damage is.
-    """
+    """A table under repair, with a log without damage."""
 
     def __init__(self, name: str, location: Location, log: Location) -> None:
         self.name, self.location = name, location
@@ -180,7 +158,6 @@ class _TableRepair:
         self.files = self.table.snapshot().files
         self.reader = FileReader(location)
         self.kept: dict[str, pa.Table] = {}
-        """What is kept of each damaged file."""
 
     def repair(self, dry_run: bool, progress: Callable[[int], None]) -> Iterator[LostFile]:
         """Look at each file, and put what is whole in the place of damaged ones, in one commit."""
@@ -200,13 +177,10 @@ class _TableRepair:
             raise StoreError(f"{self.location.uri} was changed meanwhile; repair it again")
 
     def delete_again(self, table: Table | None) -> list[str]:
-        """Delete what a change deleted of what a lost entry had joined; the keys.
+        """Delete again the rows that a lost entry has brought back; return their keys.
 
         Without the lost entry, the files that it replaced are in use again. What later changes kept
         of its rows lies in newer files.
-
-        Args:
-            table: The table to change; none in a dry run.
         """
         found: set[str] = set()
         for lost in lost_rewrites(self.log):
@@ -230,7 +204,7 @@ class _TableRepair:
         return found
 
     def columns(self, file: DataFile, columns: list[str]) -> pa.Table | None:
-        """Columns of a file as they are after the repair; none if nothing is kept of it."""
+        """Columns of a file as they are after the repair; ``None`` if nothing is kept of it."""
         if file.path in self.kept:
             rows = self.kept[file.path]
             return rows.select(columns) if rows.num_rows else None
@@ -276,7 +250,6 @@ def _whole_rows(file: pq.ParquetFile, group: int, layout: TableLayout) -> pa.Tab
 
 
 def _names(file: pq.ParquetFile, group: int) -> list[str]:
-    """What the rows of a row group are called, as far as that can be read."""
     for name in _NAMES:
         if name in file.schema_arrow.names:
             rows = _read(file, group, [name])
@@ -285,7 +258,6 @@ def _names(file: pq.ParquetFile, group: int) -> list[str]:
 
 
 def _read(file: pq.ParquetFile, group: int, columns: Iterable[str]) -> pa.Table | None:
-    """Columns of a row group, if their pages are whole."""
     names = list(columns)
     try:
         rows = file.read_row_group(group, names, use_threads=False)
@@ -318,7 +290,6 @@ def _is_readable(table: Table, version: int) -> bool:
 
 
 def _mended_copy(location: Location, faults: list[LogFault], folder: str) -> Location:
-    """A copy of a damaged log as a repair would leave it."""
     copy = copy_log(location.child(LOG), Location.of(folder).child(LOG))
     for fault in faults:
         if fault.action != "forget":
@@ -327,7 +298,6 @@ def _mended_copy(location: Location, faults: list[LogFault], folder: str) -> Loc
 
 
 def _needed(tables: dict[str, _TableRepair]) -> Iterator[NeededParse]:
-    """Parses that examples refer to and the store lacks."""
     found = []
     if parses := tables.get("parses"):
         found = [parses.columns(file, ["key"]) for file in parses.files]

@@ -1,8 +1,8 @@
 """Rules for stored rows: parses, examples, and what follows from texts and parses.
 
-A rule is given rows of one table and raises the error of one that is unsound; damaged bytes may
-raise any error. Rows by themselves take five to ten times as long as together, so `unsound_rows`
-looks at each only where some are unsound.
+A rule takes rows of one table and raises the error of an unsound one; damaged bytes may raise any
+error. Checking rows one by one takes five to ten times as long as together, so `unsound_rows`
+does so only where some are unsound.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ _DERIVED: Final = tuple(
     for column in fields(SegmentFeatures)
     if column.name in VECTORS and column.name not in ("input_ids", "offsets")
 )
-"""Vectors of pieces that follow from ids, offsets and parse."""
 
 _TEXT_MODES: Final = frozenset({"raw", "sentence"})
 _GIVEN_TOKENS: Final = frozenset({"pretokenized", "tokens_mwt"})
@@ -75,22 +74,18 @@ def unsound_rows(rows: pa.Table, column: str, rule: Rule) -> Iterator[tuple[str,
 
 
 def check_keys(rows: pa.Table, column: str) -> None:
-    """Keys are 32 hexadecimal digits."""
     key_bytes(list(map(str, rows[column].to_pylist())))
 
 
 def check_descriptions(rows: pa.Table) -> None:
-    """Contents of fingerprints are JSON objects."""
     for fingerprint, content in zip(rows["fingerprint"], rows["content"], strict=True):
         read_content(fingerprint.as_py(), content.as_py())
 
 
 def check_parses(rows: pa.Table, keys: TextKeys | None = None) -> None:
-    """Parses are forests within their texts, and packed as their columns say.
+    """Check that parses are forests within their texts, and packed as their columns say.
 
-    Args:
-        rows: Rows of the table ``parses``, all columns.
-        keys: Checks that keys are those of the texts, too.
+    With ``keys``, check also that keys are those of the texts.
     """
     check_keys(rows, "key")
     records = unpack_parses(rows["key"].to_pylist(), rows["record"])
@@ -116,7 +111,7 @@ def check_parses(rows: pa.Table, keys: TextKeys | None = None) -> None:
 
 
 def check_examples(card: DatasetCard, rows: pa.Table) -> None:
-    """Examples have names, vectors of their sizes, and matrices that follow from their heads."""
+    """Check names, places, sizes of vectors and ids, and that matrices follow from heads."""
     check_keys(rows, "example_key")
     for name in rows["example_id"].to_pylist():
         if not name:
@@ -147,7 +142,7 @@ def check_examples(card: DatasetCard, rows: pa.Table) -> None:
 
 
 def check_features(store: FeatureStore, card: DatasetCard, rows: pa.Table) -> None:
-    """Texts, parsers and vectors of examples are those of their parses in the store."""
+    """Check that texts, parsers and vectors of examples are those of their parses in the store."""
     count = len(card.fields)
     lengths = _of_segments(card, rows, "segment_lengths")
     keys, texts = (_segments(card, rows, name).to_pylist() for name in ("parse_keys", "texts"))
@@ -173,7 +168,7 @@ def check_features(store: FeatureStore, card: DatasetCard, rows: pa.Table) -> No
 
 
 def _check_parser(store: FeatureStore, parser: str, number: int, record: ParseRecord) -> None:
-    """A segment was parsed by its example's parser, or by its own of several."""
+    """Check that a segment was parsed by its example's parser, or by its own of several."""
     if record.parser == parser:
         return
     several: list[str] = []
@@ -191,7 +186,7 @@ def label_columns(card: DatasetCard) -> list[str]:
 
 
 def check_tokens(card: DatasetCard, rows: pa.Table) -> None:
-    """Tokens lie in order within their texts, labels fit them, and classes are known."""
+    """Check that tokens lie in order within their texts, labels fit them, and classes are known."""
     texts = _segments(card, rows, "texts")
     column = one_array(rows["token_counts"])
     recorded = column.is_valid().to_numpy(zero_copy_only=False)
@@ -222,13 +217,7 @@ def check_tokens(card: DatasetCard, rows: pa.Table) -> None:
 def _check_order(
     tokens: NDArray[np.int32], counts: NDArray[np.int64], lengths: NDArray[np.integer]
 ) -> None:
-    """Tokens lie within their texts, starts and ends in order.
-
-    Args:
-        tokens: Start and end of each token. *Shape:* (T, 2).
-        counts: Tokens of each text. *Shape:* (texts,).
-        lengths: Characters of each text. *Shape:* (texts,).
-    """
+    """Check that the tokens (T, 2) lie within their texts, starts and ends in order."""
     owner = np.repeat(np.arange(len(counts)), counts)
     is_wrong = (tokens < 0).any(axis=1) | (tokens[:, 0] > tokens[:, 1])
     is_wrong |= tokens[:, 1] > lengths[owner]
@@ -240,7 +229,6 @@ def _check_order(
 
 
 def _given_label(value: Any) -> Any:
-    """A stored label as an example has it."""
     if not isinstance(value, list):
         return value
     return tuple(SpanLabel(**item) if isinstance(item, dict) else item for item in value)
@@ -255,7 +243,6 @@ def _of_segments(card: DatasetCard, rows: pa.Table, name: str) -> NDArray[np.int
 
 
 def _segments(card: DatasetCard, rows: pa.Table, name: str) -> pa.Array:
-    """The values of a column that has one for each segment."""
     parts, values = list_parts(rows[name])
     for count in np.diff(parts)[np.diff(parts) != len(card.fields)]:
         raise StoreError(f"{name} holds {count} segments, and the fields are {card.fields}")
@@ -288,16 +275,11 @@ class TextKeys:
 
     def __init__(self) -> None:
         self._limits: dict[int, None] = {}
-        """Limits that were found, so that each is looked for once."""
         self._searched: set[str] = set()
         """Keys that no limit explains. Where there are several, the texts have been changed."""
 
     def check(self, record: ParseRecord) -> None:
-        """Refuse a key of something else.
-
-        Gold trees and re-tokenized tokens cannot be checked: what they were made from is not in
-        the parse.
-        """
+        """Refuse a key of something else. Gold trees and re-tokenized tokens cannot be checked."""
         possible = list(possible_keys(record))
         if not possible or record.key in possible or self._is_split_at_some_limit(record):
             return

@@ -1,4 +1,4 @@
-"""Delete the files and the log of versions without a pin."""
+"""Deletion of the files and the log of versions without a pin."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ _CENTURY: Final = 876_000
 
 @dataclass(frozen=True)
 class Vacuumed:
-    """What was deleted of one table.
-
-    Attributes:
-        table: Path below the store.
-        kept: Pinned versions, which stay readable beside the newest.
-        files: Deleted files.
-        size: Their bytes.
-        log_files: Deleted files of the log.
-    """
+    """Deletions from one table, beside whose newest version the versions ``kept`` stay readable."""
 
     table: str
     kept: tuple[int, ...]
@@ -36,7 +28,6 @@ class Vacuumed:
     log_files: int
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
@@ -46,16 +37,10 @@ def vacuum_store(
     """Delete files that neither the newest version of a table nor a pinned one needs.
 
     The log forgets the deleted files, and versions that went out of use that long ago, except
-    pinned ones and the newest hundred.
-
-    Args:
-        store: The store.
-        older_than_hours: What went out of use less than so long ago stays: readers of an older
-            version, and commits under way, are at it; streams have their own lease after ten
-            minutes. Less than an hour, which the command refuses, spares what no version has ever
-            had, so that no commit loses its rows; readers may lose files that they are about to
-            read.
-        dry_run: Only say what would be deleted.
+    pinned ones and the newest hundred. More recent files stay, since readers of an older
+    version, and commits under way, are at them; streams have their own lease after ten minutes.
+    Less than an hour, which the command refuses, spares what no version has ever had, so that no
+    commit loses its rows; readers may lose files that they are about to read.
 
     Raises:
         FileGoneError: A pinned version lacks files, or entries of the log.
@@ -84,5 +69,4 @@ def vacuum_store(
 
 
 def _pinned(store: FeatureStore, name: str) -> list[int]:
-    """The versions of a table that are pinned now."""
     return sorted(store.pins.versions(name.removeprefix("datasets/"), "vacuum again"))

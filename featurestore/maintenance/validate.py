@@ -1,4 +1,4 @@
-"""Proof that what is stored is sound: every parse a forest, every stored matrix the derived one."""
+"""Checks that what is stored is sound."""
 
 from __future__ import annotations
 
@@ -45,13 +45,7 @@ _LISTED: Final = 100
 
 @dataclass(frozen=True)
 class Problem:
-    """One unsound row.
-
-    Attributes:
-        table: Path of the table below the store.
-        row: Key of the parse, or id of the example.
-        message: What is wrong.
-    """
+    """One unsound row, by the key of its parse or the id of its example."""
 
     table: str
     row: str
@@ -60,19 +54,17 @@ class Problem:
 
 @dataclass
 class Validation:
-    """What was checked and what was found.
+    """Counts of what was checked, and the problems found.
 
     Attributes:
-        parses, examples: Rows that were checked.
         matrices: Segments whose stored matrices were compared with derived ones.
         problems: Unsound rows, the first hundred of them.
-        problem_count: All unsound rows.
-        changed: Names of examples that have several contents; no problem, but rarely wanted.
-        repeated: Parses and examples in several rows, as racing writers leave them; no problem.
-        same_place: Places in the order of a split (``seq``) that several examples have; no problem.
+        changed: Names of examples that have several contents; not problems, but rarely wanted.
+        repeated: Parses and examples in several rows, as racing writers leave them; not problems.
+        same_place: Places in the order of a split that several examples have; not problems.
         unreadable: Files that are damaged or gone; each is a problem, too.
         unlisted: Data files that no version has: of writers that were stopped, or of the newest
-            entries of a log, if these are gone. No problem, since a stopped writer leaves such.
+            entries of a log, if these are gone. Not problems, since a stopped writer leaves such.
     """
 
     parses: int = 0
@@ -87,7 +79,6 @@ class Validation:
     unlisted: int = 0
 
     def add(self, problem: Problem) -> None:
-        """Count a problem, and list it if there is room."""
         self.problem_count += 1
         if len(self.problems) < _LISTED:
             self.problems.append(problem)
@@ -96,14 +87,11 @@ class Validation:
 def validate_store(
     store: FeatureStore, deep: bool = False, watch: Callable[[int], None] = lambda _: None
 ) -> Validation:
-    """Read every row of every table and check it; names torn, changed and missing files.
+    """Check every row of every table; report torn, changed and missing files.
 
-    Args:
-        store: The store.
-        deep: Also derive again what was derived: keys from texts, vectors from parses; lay tokens,
-            tags and spans against their texts; and look up every fingerprint. Takes about twice as
-            long.
-        watch: Called with the number of parses or examples that were checked, after some at a time.
+    With ``deep``, which takes about twice as long, also derive keys from texts and vectors from
+    parses again; lay tokens, tags and spans against their texts; and look up every fingerprint.
+    ``watch`` is called with numbers of parses or examples that were checked.
     """
     report = Validation()
     if not _logs_are_readable(store, report):
@@ -164,7 +152,7 @@ def _check(report: Validation, *walk: Any) -> None:
 
 
 def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
-    """Whether the newest version of each table can be opened; damage to logs is reported."""
+    """Report damage to logs; ``True`` if the newest version of each table can be opened."""
     needed = 0
     for name, location in table_locations(store.root.location):
         for fault in log_faults(name, location):
@@ -178,7 +166,6 @@ def _logs_are_readable(store: FeatureStore, report: Validation) -> bool:
 
 
 def _finds_parses(store: FeatureStore, report: Validation) -> bool:
-    """Whether parses can be looked up by key; if not, that counts as one problem."""
     try:
         store.parses.contains(["0" * 32])
     except StoreError as error:
@@ -189,7 +176,7 @@ def _finds_parses(store: FeatureStore, report: Validation) -> bool:
 
 
 def _look_up(store: FeatureStore, report: Validation, deep: bool) -> None:
-    """Checks over whole tables; a failed query is itself a problem."""
+    """Check whole tables; a failed query is itself a problem."""
     try:
         report.changed = changed_examples(store)
         report.repeated, report.same_place = repeated_rows(store), _repeated_places(store)
@@ -230,7 +217,7 @@ def _unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
 
 
 def repeated_rows(store: FeatureStore) -> int:
-    """Parses and examples that have several rows."""
+    """Number of parses and examples that have several rows."""
     return store.parses.repeats() + sum(
         store.features.repeats(card) for card, _ in store.features.tables()
     )

@@ -1,4 +1,4 @@
-"""The dataset card of an export: what it holds, where it comes from, and what is missing."""
+"""The dataset card of an export, in Markdown that the Hugging Face hub reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _COLUMNS = {
 
 
 def dataset_card(data: FeatureDataset) -> str:
-    """The card as Markdown, its head as the Hugging Face hub reads it."""
     return "\n".join(
         (*_head(data), *_parts(data), *_columns(data), *_makers(data), *_missing(data), "")
     )

@@ -18,10 +18,8 @@ from syntax.trees.parse import Parse
 from syntax.trees.scoring import METRICS, Score, evaluate
 
 _BATCH: Final = 2_000
-"""Texts in memory at a time."""
 
 _TAGS: Final = ("upos", "deprel")
-"""Columns whose confusions are counted."""
 
 _INPUTS: Final = r"""
     with inputs as (
@@ -72,7 +70,6 @@ _SAME_EXAMPLES: Final = f"""
 _FILTERS: Final = ("dataset", "lang")
 
 Question = dict[str, str | None]
-"""Parameters of the queries: the parsers, and the filters that were given."""
 
 Pair = tuple[str, str, str, str]
 """Keys of two parses of one text, and their modes."""
@@ -80,12 +77,7 @@ Pair = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Difference:
-    """A text that the parsers analyse differently.
-
-    Attributes:
-        first_key, second_key: Keys of the two parses.
-        las: Labelled agreement (F1, per cent).
-    """
+    """A text that the parsers analyse differently; ``las`` is F1 in per cent."""
 
     text: str
     first_key: str
@@ -103,11 +95,9 @@ class Agreement:
 
     Attributes:
         first, second: Fingerprints of the parsers.
-        texts: Number of texts.
         modes: Texts by the modes of the two parses, such as ``gold, pretokenized``.
         identical: Texts whose trees, tags and labels are the same.
-        scores: By the names of `syntax.trees.scoring.METRICS`, with the first parser as gold; F1 is
-            symmetric.
+        scores: By the names of `syntax.trees.scoring.METRICS`, with the first parser as gold.
         confusions: For ``upos`` and ``deprel``, the differing values of words with the same
             characters, the most frequent first.
         differences: The texts that differ most.
@@ -123,7 +113,6 @@ class Agreement:
     differences: list[Difference]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, with F1 and accuracy over aligned words for the scores."""
         figures = {
             name: {"f1": score.f1, "aligned_accuracy": score.aligned_accuracy}
             for name, score in self.scores.items()
@@ -141,20 +130,12 @@ def parser_agreement(
     lang: str | None = None,
     shown: int = 20,
 ) -> Agreement:
-    """Compare two parsers on the texts that both have parsed.
+    """Compare two parsers, given by name or fingerprint, on the texts that both have parsed.
 
     Two parses are of one text if characters, mode and tokens are the same. Gold trees are compared
     with any parse of their characters. A text counts once: as tokens if there is such a pair, else
-    as a sentence, else raw.
-
-    Args:
-        store: The store.
-        first: Name or fingerprint (six digits or more) of a parser.
-        second: Name or fingerprint of the other parser.
-        dataset: Only texts of this dataset. If both have parsed it, its segments are compared in
-            any mode, each pair of parses once.
-        lang: Only texts of this language.
-        shown: Number of confusions and of differing texts to return, at most.
+    as a sentence, else raw. If both have parsed ``dataset``, its segments are compared in any mode,
+    each pair of parses once.
     """
     if shown < 0:
         raise SpecError(f"shown is {shown}; it must not be negative")
@@ -179,7 +160,6 @@ def parser_agreement(
 
 
 def _pairs(store: FeatureStore, asked: Question) -> list[Pair]:
-    """Pairs of parses of the same texts, each text once."""
     if asked["dataset"] is not None:
         query = """
             select count(distinct parser) from examples
@@ -229,7 +209,6 @@ def _modes_of(store: FeatureStore, parser: str) -> str:
 def _compare(
     store: FeatureStore, parsers: tuple[str, str], pairs: Sequence[Pair], shown: int
 ) -> Agreement:
-    """Scores over all pairs, texts without a difference, and the texts with the lowest LAS."""
     totals = dict.fromkeys(METRICS, Score(0, 0, 0))
     identical, tie = 0, count()
     confused: dict[str, Counter[tuple[Any, Any]]] = {column: Counter() for column in _TAGS}
@@ -278,7 +257,6 @@ def _sum(one: Score, other: Score) -> Score:
 
 
 def _confuse(confused: dict[str, Counter[tuple[Any, Any]]], ours: Parse, theirs: Parse) -> None:
-    """Count what the two say of words with the same form and characters."""
     places = _places(theirs)
     same = [(at, places[place]) for place, at in _places(ours).items() if place in places]
     for column, counts in confused.items():

@@ -26,10 +26,8 @@ from syntax.trees.parse import Parse
 from syntax.trees.ud import DEPREL, UPOS
 
 _ROWS: Final = 2_000
-"""Examples in memory at a time, and in a row group."""
 
 _FILE_ROWS: Final = 100_000
-"""Examples in one file."""
 
 _TAGS: Final = {"upos": UPOS, "deprel": DEPREL}
 _PLAIN: Final = ("example_id", "texts", "parse_keys", "segment_lengths")
@@ -49,10 +47,6 @@ def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
     ``datasets.load_dataset(str(folder), LANG)`` reads it: one configuration per language. Pieces
     are neither truncated nor paired, as in the store; ``upos`` and ``deprel`` are names. Matrices
     are left out, since they follow from ``head``.
-
-    Args:
-        data: The dataset at a version.
-        folder: A new or empty folder.
     """
     if folder.exists() and any(folder.iterdir()):
         raise SpecError(f"{folder} is not empty; name a new folder", path=str(folder))
@@ -64,17 +58,10 @@ def export_dataset(data: FeatureDataset, folder: Path) -> Exported:
 
 
 def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int:
-    """Write stored parses as CoNLL-U, a document for each text.
+    """Write stored parses as CoNLL-U, a document for each text; return their number.
 
-    Args:
-        store: The store.
-        keys: Keys of the parses, in the order of the file. ``# newdoc id`` has the key, and
-            ``# sent_id`` the key and the number of the sentence. Parses that are not in the store
-            are left out.
-        file: Open text file.
-
-    Returns:
-        Number of documents written.
+    ``# newdoc id`` has the key, and ``# sent_id`` the key and the number of the sentence. Parses
+    that are not in the store are left out.
     """
     written = 0
     for key, parse in _stored(store, keys):
@@ -84,19 +71,11 @@ def export_conllu(store: FeatureStore, keys: Iterable[str], file: TextIO) -> int
 
 
 def export_spacy(store: FeatureStore, keys: Iterable[str], path: Path) -> int:
-    """Write stored parses as a ``spacy.tokens.DocBin``, a document for each text.
+    """Write stored parses as a ``spacy.tokens.DocBin``, a document for each text; count them.
 
-    `syntax.trees.documents.spacy_columns` says what becomes of multiword tokens. ``user_data`` has
-    the key too. spaCy writes the file at once, so all documents are in memory.
-
-    Args:
-        store: The store.
-        keys: Keys of the parses, in the order of the documents; those that are not in the store
-            are left out.
-        path: A new file.
-
-    Returns:
-        Number of documents written.
+    Multiword tokens become what `syntax.trees.documents.spacy_columns` says. ``user_data`` has the
+    key. Parses that are not in the store are left out. spaCy writes the file at once, so all
+    documents are in memory.
     """
     if path.exists():
         raise SpecError(f"{path} exists; name a new file", path=str(path))
@@ -117,7 +96,6 @@ def export_spacy(store: FeatureStore, keys: Iterable[str], path: Path) -> int:
 
 
 def parse_keys(data: FeatureDataset) -> Iterator[str]:
-    """Keys of the parses of a dataset's examples, in the order of the examples."""
     for rows in _chunks(data, np.arange(len(data)), ["parse_keys"]):
         yield from rows["parse_keys"].combine_chunks().flatten().to_pylist()
 
@@ -130,7 +108,6 @@ def _stored(store: FeatureStore, keys: Iterable[str]) -> Iterator[tuple[str, Par
 
 
 def _write_part(data: FeatureDataset, part: int, folder: Path) -> list[Path]:
-    """The files of one split and language."""
     split, lang = data.rows.parts[part]
     rows = np.flatnonzero(data.rows.part == part)
     groups = _batches(rows, _FILE_ROWS)
@@ -170,7 +147,6 @@ def _chunks(data: FeatureDataset, rows: NDArray[np.intp], columns: list[str]) ->
 
 
 def _readable(rows: pa.Table, labels: list[str]) -> pa.Table:
-    """Vectors as lists, tags as names."""
     offsets, values = list_parts(rows["segment_lengths"])
     pieces = np.add.reduceat(np.append(values.to_numpy(), 0), offsets[:-1])
     content: dict[str, Any] = {name: rows[name] for name in _PLAIN}

@@ -1,8 +1,4 @@
-"""Datasets whose parses are noisy, derived from stored ones without parsing.
-
-The noisy parses are rows of their own in the parse cache, by a parser of their own, so that they
-can never be taken for the real ones.
-"""
+"""Datasets whose parses are noisy, by a parser of their own, derived without parsing."""
 
 from __future__ import annotations
 
@@ -28,17 +24,15 @@ from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.trees.noise import Noise, noisy_parse
 
 EXAMPLES: Final = 1_000
-"""Number of examples that are read and written together."""
 
 _ROW: Final = ("seq", "example_id", "parser", "texts", "parse_keys")
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseReport:
-    """What became of a dataset.
+    """Counts of a noisy copy of a dataset.
 
     Attributes:
-        examples: Examples of the dataset.
         written: Rows that the noisy dataset did not hold yet.
         words: Words of the texts that were written.
         heads, labels: Words with another head, or another relation.
@@ -61,17 +55,7 @@ class NoiseReport:
 
 
 def add_noise(store: FeatureStore, data: FeatureDataset, noise: Noise, name: str) -> NoiseReport:
-    """Write a copy of a dataset whose parses are noisy; what is written already stays.
-
-    Args:
-        store: Where the dataset is, and its parses.
-        data: The dataset, of one split.
-        noise: What to replace.
-        name: The new dataset.
-
-    Raises:
-        UnknownKeyError: A parse is no longer in the store (`parsebank store evict`).
-    """
+    """Write a copy of a dataset whose parses are noisy; what is written already stays."""
     if name == data.name:
         raise SpecError(f"the noisy dataset needs a name of its own, not {name!r}")
     report = NoiseReport()
@@ -84,7 +68,7 @@ def add_noise(store: FeatureStore, data: FeatureDataset, noise: Noise, name: str
 
 
 def noisy_parser(store: FeatureStore, parser: str, noise: Noise) -> Fingerprint:
-    """The parser that gives another one's parses with noise; the store describes it afterwards."""
+    """Describe the parser that gives another one's parses with noise; return its fingerprint."""
     content = {"backend": "noise", "version": 1, "of": parser, **noise.content}
     key = fingerprint(content)
     known = store.fingerprints.all("parser").get(parser, {})
@@ -99,15 +83,12 @@ def noisy_parser(store: FeatureStore, parser: str, noise: Noise) -> Fingerprint:
 
 @dataclass(frozen=True)
 class _Copy:
-    """The copying of examples of one part."""
-
     store: FeatureStore
     data: FeatureDataset
     noise: Noise
     handle: DatasetHandle
 
     def write(self, examples: NDArray[np.int64]) -> NoiseReport:
-        """Write those examples that are new."""
         kept = [name for name in self.data.card.layout().schema.names if name not in _MADE]
         rows = self.data.columns([*kept, "example_key", "parser", "parse_keys"], examples)
         keys = [
@@ -156,7 +137,6 @@ class _Copy:
     def _encoded(
         self, rows: pa.Table, keys: Sequence[str], parses: dict[str, ParseRecord]
     ) -> pa.Table:
-        """The rows of the noisy dataset; only the columns in `_MADE` are new."""
         spec = self.handle.spec
         card = replace(DatasetCard.of(self.handle), labels=())
         parsers = {
@@ -210,7 +190,6 @@ def _changes(before: Sequence[ParseRecord], after: Sequence[ParseRecord]) -> Noi
 
 
 def _handle(data: FeatureDataset, part: tuple[str, str], name: str) -> DatasetHandle:
-    """Where the noisy rows of a part go."""
     card, spec = data.card, data.spec
     split, lang = part
     first = np.flatnonzero(data.rows.part == data.rows.parts.index(part))[:1]

@@ -17,7 +17,6 @@ from syntax.lists import ParserChoice, listed
 from syntax.shapes import TreeShapes, tree_shapes
 
 _BATCH: Final = 50_000
-"""Sentences in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,6 @@ class Distribution:
 
     @classmethod
     def of(cls, values: NDArray[np.int64]) -> Distribution:
-        """The distribution of at least one value."""
         median, p99 = np.quantile(values, (0.5, 0.99), method="inverted_cdf")
         return cls(float(values.mean()), float(median), float(p99), int(values.max()))
 
@@ -42,7 +40,6 @@ class ParseStats:
 
     Attributes:
         parser: Name of the parser, or its fingerprint if it has no description.
-        sentences, words: Numbers of sentences and words.
         length: Words of a sentence.
         depth: Edges from the root to the deepest word of a sentence.
         arity: Largest number of dependents of a word of a sentence.
@@ -63,7 +60,6 @@ class ParseStats:
     deprels: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON."""
         return asdict(self)
 
 
@@ -73,14 +69,7 @@ def parse_stats(
     lang: str | Collection[str] | None = None,
     parser: str | Collection[str] | None = None,
 ) -> list[ParseStats]:
-    """Statistics of every language and parser, in their order.
-
-    Args:
-        store: The store.
-        lang: Only this language, or these: ``"en,fr"`` or ``["en", "fr"]``.
-        parser: Only the parsers of this name or fingerprint; of each language its own as
-            ``"en:NAME,fr:NAME"``, or a mapping.
-    """
+    """Statistics by language and parser, which are chosen as in `FeatureStore.dataset`."""
     described = store.fingerprints.all("parser")
     names = {key: content.get("name", key) for key, content in described.items()}
     groups = store.sql("select distinct lang, parser from parses order by all").fetchall()

@@ -95,11 +95,7 @@ class WordOrder:
         return means
 
     def clusters(self, linkage: Linkage = "single") -> NDArray[np.float64]:
-        """Hierarchical clustering of the languages by their distances.
-
-        Returns:
-            As ``scipy.cluster.hierarchy.linkage`` gives it. *Shape:* (G - 1, 4), float64.
-        """
+        """Clusters, as ``scipy.cluster.hierarchy.linkage`` gives them. *Shape:* (G - 1, 4)."""
         if linkage not in get_args(Linkage):
             raise SpecError(
                 f"`linkage={linkage}` is unknown; it is one of {', '.join(get_args(Linkage))}"
@@ -150,10 +146,9 @@ class WordOrder:
 
 @dataclass(frozen=True)
 class DependencyDistances:
-    """How far dependents stand from their heads, in several languages.
+    """Distances of dependents from their heads, in several languages.
 
     Attributes:
-        langs: Languages (G).
         counts: Words of each class of `DISTANCES`. *Shape:* (G, 6), int64.
     """
 
@@ -166,7 +161,6 @@ class DependencyDistances:
         return shares
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each language: its percentages, rounded to two digits, and its words."""
         return [
             {"lang": lang, **dict(zip(DISTANCES, row, strict=True)), "words": words}
             for lang, row, words in zip(
@@ -187,19 +181,18 @@ def word_order(
     min_count: int = 20,
     parser: str | Collection[str] | None = None,
 ) -> WordOrder:
-    """Directions of dependencies in every language of the store.
+    """Directions of dependencies in every language of the store, in gold trees and parses alike.
 
     A language that shares no type with another is left out, the one with the fewest types first;
     with ``missing="as_published"`` only a language without any type is.
 
     Args:
-        store: The store; gold trees and parses count alike.
-        types: How many types, the most frequent by their mean share over the languages, or
+        store: The store.
+        types: Number of types, the most frequent by their mean share over the languages, or
             ``"published"`` for `PUBLISHED_TYPES`.
-        missing: How a type counts of which a language has fewer than ``min_count`` dependents.
+        missing: Treatment of a type of which a language has fewer than ``min_count`` dependents.
         min_count: Dependents that a language needs for its share of a type to count.
-        parser: Only parses by the parsers of this name or fingerprint; by default all. A parser
-            for each language is written ``"en:NAME,fr:NAME"`` or given as a mapping.
+        parser: As in `FeatureStore.dataset`; by default all.
     """
     if types != "published" and (not isinstance(types, int) or types < 1):
         raise SpecError(f"types is {types}; it must be 1 or more, or published")
@@ -247,10 +240,6 @@ def dependency_distances(
     The distance is the position of the dependent less that of its head, in syntactic words. A root
     hangs from position 0, before the first word of its sentence. Words with UPOS PUNCT or SYM do
     not count as dependents. Source: the dissertation's Table 3.4.
-
-    Args:
-        store: The store; gold trees and parses count alike.
-        parser: As in `word_order`.
     """
     rows = store.sql(_DISTANCES, {"groups": _groups(store, parser)}).fetchall()
     if not rows:
@@ -273,11 +262,7 @@ def _comparable(
 ) -> tuple[list[int], NDArray[np.intp]]:
     """Rows of languages that can be compared, and columns of the types to compare them by.
 
-    Args:
-        counts: Dependents of each type. *Shape:* (G, T).
-        types: How many types; ``None`` for the published ones, which are the first columns.
-        min_count: Dependents that a share needs.
-        missing: ``dropped``: any two languages share a type; ``as_published``: each has one.
+    The published types (``types=None``) are the first columns of ``counts`` (G, T).
     """
     kept = list(range(len(counts)))
     while kept:

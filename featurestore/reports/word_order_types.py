@@ -1,4 +1,4 @@
-"""The published types of dependencies, and the choices that a word-order report offers."""
+"""The published types of dependencies, and choices of a word-order report."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ Type = tuple[str, str, str]
 """UPOS of the dependent, UPOS of the head, relation without its subtype."""
 
 Missing = Literal["dropped", "as_published"]
-"""How a type counts of which a language has too few dependents: two languages are compared without
-it, or its share is 0.5, as in the published vectors."""
+"""Treatment of a type of which a language has too few dependents: two languages are compared
+without it, or its share is 0.5, as in the published vectors."""
 
 Linkage = Literal["average", "single", "complete", "weighted"]
 """Methods of ``scipy.cluster.hierarchy.linkage`` that hold for any distance; ``single``, the
@@ -17,7 +17,6 @@ nearest point, is that of the published figure."""
 
 
 def _read_types(text: str) -> tuple[Type, ...]:
-    """Types of lines such as ``ADJ: NOUN amod, ADJ conj``."""
     rows = (line.split(": ") for line in text.strip().splitlines())
     pairs = ((dependent, *pair.split()) for dependent, row in rows for pair in row.split(", "))
     return tuple((dependent, head, deprel) for dependent, head, deprel in pairs)
@@ -43,8 +42,7 @@ VERB: NOUN conj, NOUN acl, VERB advcl, VERB ccomp, VERB conj, VERB xcomp
 names of their columns; the names were found by comparing the columns with counts in treebanks."""
 
 UNCERTAIN_TYPES: Final = frozenset(PUBLISHED_TYPES[at] for at in (0, 1, 18, 22, 35, 36, 46, 50))
-"""Types of columns that are constant over the published languages, so that their names are
-guesses."""
+"""Types of columns that are constant over the published languages; their names are guesses."""
 
 NEUTRAL_SHARE: Final = 0.5
 """The published share of a type of which a language has too few dependents."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from featurestore.store import FeatureStore
 
 ANSWER_BYTES: Final = 4_000_000
-"""Rows of an answer as JSON, at most."""
 
 _LARGEST_INTEGER: Final = 2**53
 """Browsers read numbers as doubles, which hold every integer up to this one."""
@@ -25,13 +24,9 @@ _ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 
 
 def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int) -> dict[str, Any]:
-    """Columns and rows of a query, and whether there are more rows.
+    """Columns and rows of a query, at most ``limit``; ``truncated`` if there are more rows.
 
-    Args:
-        store: The store.
-        query: One SELECT.
-        limit: Most rows.
-        memory_bytes: Memory that DuckDB may take. It writes no temporary file.
+    DuckDB may take ``memory_bytes``; it writes no temporary file.
     """
     bounds = {"memory_limit": f"{memory_bytes}B", "threads": "2", "temp_directory": ""}
     try:
@@ -49,10 +44,7 @@ def answer_query(store: FeatureStore, query: str, limit: int, memory_bytes: int)
 
 
 def fetch_rows(relation: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
-    """The rows of a relation as Python values; times with a zone as text.
-
-    DuckDB makes Python values of these with a library of zones that nothing else needs.
-    """
+    """The rows of a relation as Python values; times with a zone, which need a library, as text."""
     kinds = [str(kind) for kind in relation.types]
     if any(_ZONED in kind for kind in kinds):
         columns = [
@@ -64,7 +56,6 @@ def fetch_rows(relation: duckdb.DuckDBPyRelation) -> list[tuple[Any, ...]]:
 
 
 def _within(rows: list[list[Any]]) -> list[list[Any]]:
-    """The first rows that fit into an answer."""
     size = 0
     for at, row in enumerate(rows):
         size += len(json.dumps(row))

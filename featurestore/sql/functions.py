@@ -32,14 +32,7 @@ Column: TypeAlias = pa.ChunkedArray
 
 @dataclass(frozen=True)
 class SqlFunction:
-    """A function of one row, which is called with the columns of many.
-
-    Attributes:
-        name: Name in SQL.
-        takes: SQL types of the arguments.
-        gives: SQL type of the result.
-        call: From the columns of the arguments to that of the result.
-    """
+    """A function of one row, called with columns of many; ``takes`` and ``gives`` are SQL types."""
 
     name: str
     takes: tuple[str, ...]
@@ -47,7 +40,6 @@ class SqlFunction:
     call: Callable[..., pa.Array]
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Make the function known to a connection."""
         # DuckDB counts the parameters of what it is given, so that one cannot be variadic.
         one: Callable[..., pa.Array] = lambda column: self.call(column)  # noqa: E731
         two: Callable[..., pa.Array] = lambda first, second: self.call(first, second)  # noqa: E731
@@ -84,7 +76,6 @@ def _sentences(column: Column) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 
 def _segments(column: Column) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Parents of the pieces of segments."""
     bounds, heads = list_parts(column)
     if heads.null_count:
         at = int(np.flatnonzero(heads.is_null())[0])
@@ -151,12 +142,11 @@ def _tags(name: str, names: tuple[str, ...], column: Column) -> pa.Array:
 
 
 def _blob_bounds(column: Column) -> NDArray[np.int64]:
-    """Where each blob starts in all of them, in bytes, and the end. *Shape:* (N + 1,)."""
+    """Start of each blob in all of them, in bytes, and the end. *Shape:* (N + 1,)."""
     return _offsets(np.asarray(pc.binary_length(one_array(column)), np.int64))
 
 
 def _nested(lengths: NDArray[np.int64], flat: pa.Array) -> pa.Array:
-    """Square matrices as lists of lists of their values, which are laid out one after another."""
     return _lists(_offsets(lengths), _lists(_offsets(np.repeat(lengths, lengths)), flat))
 
 
@@ -194,4 +184,3 @@ FUNCTIONS: Final = (
     SqlFunction("upos_tags", ("BLOB",), _TAGS, partial(_tags, "upos", UPOS)),
     SqlFunction("deprel_tags", ("BLOB",), _TAGS, partial(_tags, "deprel", DEPREL)),
 )
-"""Every SQL function; docs/reference/store.md describes each."""

@@ -1,7 +1,7 @@
 """Graph patterns over the words of the store, in a part of Grew's syntax, as SQL.
 
-A pattern is a query like any other: ``pattern { V [upos=VERB]; V -[obj]-> O; O << V }``.
-docs/reference/store.md lists what is understood.
+``pattern { V [upos=VERB]; V -[obj]-> O; O << V }`` is an example; docs/reference/store.md lists
+what is understood.
 """
 
 from __future__ import annotations
@@ -55,12 +55,7 @@ class _Token(NamedTuple):
 
 @dataclass
 class _Block:
-    """What a block asks for.
-
-    Attributes:
-        new: Nodes that no earlier block has.
-        conditions: In SQL, over the aliases of nodes.
-    """
+    """Demands of a block: nodes that no earlier block has, and conditions over their aliases."""
 
     new: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
@@ -99,7 +94,6 @@ class _Request:
         return f"with matches as ({matches}) {rest or _shown(nodes)}"
 
     def _read_block(self) -> _Block:
-        """The clauses between braces."""
         self._block = _Block()
         self._expect("{")
         while self._token.text != "}":
@@ -146,7 +140,6 @@ class _Request:
         self._block.conditions += tests
 
     def _read_labels(self) -> _Test:
-        """A test of a relation by the alias of its dependent."""
         is_negated = self._take("^")
         tests = [self._read_label()]
         while self._take("|"):
@@ -205,7 +198,6 @@ class _Request:
         return lambda value: f"{value} = {quoted(content)}"
 
     def _alias(self, name: str) -> str:
-        """The alias of a node, which is new where the name is."""
         if name not in self._aliases:
             taken = {other.lower() for other in (*self._aliases, *_SENTENCE, "text", "matches")}
             if name.lower() in taken:
@@ -233,7 +225,6 @@ class _Request:
         return token
 
     def _take(self, text: str) -> bool:
-        """Go on if this comes next."""
         found = self._token.text == text and self._token.kind in ("sign", "name")
         if found:
             self._next()
@@ -262,7 +253,7 @@ class _Request:
 
 
 def _exists(block: _Block, aliases: Mapping[str, str], nodes: Mapping[str, str]) -> str:
-    """Whether a match of the pattern has what a further block asks for."""
+    """SQL of the test that a match has what a further block asks for."""
     new = {name: aliases[name] for name in block.new}
     tests = [*_joined(new, nodes), *block.conditions]
     if not new:
@@ -271,7 +262,7 @@ def _exists(block: _Block, aliases: Mapping[str, str], nodes: Mapping[str, str])
 
 
 def _joined(new: Mapping[str, str], nodes: Mapping[str, str]) -> list[str]:
-    """Nodes are of one sentence, and no two are the same word."""
+    """Conditions that nodes are of one sentence, and no two are the same word."""
     pairs = [*combinations(new.values(), 2)]
     pairs += [(one, other) for one in new.values() for other in nodes.values() if one != other]
     beside = [alias for alias in new.values() if alias != "w0"]
@@ -307,7 +298,6 @@ def _value(alias: str, name: str) -> str:
 
 
 def _shown(nodes: Iterable[str]) -> str:
-    """Where each match is, its text, and its words."""
     names = [_identifier(name) for name in nodes]
     words = ", ".join(
         f'm.{name}.id as {name}, m.{name}.form as "{name[1:-1]}_form"' for name in names

@@ -11,19 +11,17 @@ import pyarrow.dataset as pa_dataset
 class RemoteFiles(pa_dataset.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no types
     """A dataset of files that DuckDB can scan though their file system is written in Python.
 
-    DuckDB asks a scanner for its reader. Arrow's holds Python's lock while it starts: a file that
-    is being opened waits for that lock and holds one of the scan, which waits for it, for ever.
-    Batches are waited for without Python's lock.
+    DuckDB asks a scanner for its reader. Arrow's reader holds Python's lock while it starts: a file
+    that is being opened waits for that lock and holds one of the scan, which waits for it, for
+    ever. Batches are waited for without Python's lock.
     """
 
     @classmethod
     def of(cls, dataset: pa_dataset.FileSystemDataset) -> RemoteFiles:
-        """The same files."""
         fragments = list(dataset.get_fragments())
         return cls(fragments, dataset.schema, dataset.format, dataset.filesystem)
 
     def scanner(self, **options: Any) -> _BatchScanner:
-        """A scanner with the options of `pyarrow.dataset.Dataset.scanner`."""
         return _BatchScanner(super().scanner(**options))
 
 

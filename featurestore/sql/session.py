@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _EXPLAIN: Final = re.compile(r"\A\s*explain\b(\s+analyze\b)?", re.IGNORECASE)
 
 _SPELLING: Final = re.compile(r'"(alias|query_location|query_location_length)":("[^"]*"|\d+),')
-"""What the tree of a query has beside its meaning."""
+"""Parts of a query's tree that do not change its meaning."""
 
 _OPEN: Final[weakref.WeakSet[duckdb.DuckDBPyConnection]] = weakref.WeakSet()
 
@@ -35,7 +35,6 @@ def run_query(
     params: list[Any] | dict[str, Any] | None = None,
     config: Mapping[str, str] | None = None,
 ) -> duckdb.DuckDBPyRelation:
-    """The rows of a query; see `FeatureStore.sql`, and `open_session` for ``config``."""
     query = as_sql(query)
     connection = open_session(store, config, *_asked(query))
     statements = connection.extract_statements(query)
@@ -53,7 +52,6 @@ def run_query(
 def _is_select(
     connection: duckdb.DuckDBPyConnection, statements: Sequence[duckdb.Statement]
 ) -> bool:
-    """Whether statements are one SELECT, or EXPLAIN and one."""
     kinds = [statement.type for statement in statements]
     if kinds == [duckdb.StatementType.EXPLAIN]:
         # What EXPLAIN ANALYZE explains is run, and may be a COPY.
@@ -66,7 +64,7 @@ def _is_select(
 
 
 def _asked(query: str) -> tuple[Set[str], bool]:
-    """The views that a query names, all if that cannot be told; and whether it only counts rows."""
+    """The views that a query names, all if that cannot be told; and if it only counts rows."""
     with duckdb.connect() as connection:
         connection.execute("set enable_external_access = false")
         connection.execute("set python_enable_replacements = false")
@@ -79,7 +77,7 @@ def _asked(query: str) -> tuple[Set[str], bool]:
 
 
 def _only_counts(connection: duckdb.DuckDBPyConnection, query: str, wanted: Set[str]) -> bool:
-    """Whether a query is no more than ``select count(*)`` from a view over tables."""
+    """``True`` if a query is no more than ``select count(*)`` from a view over tables."""
 
     def tree(sql: str) -> str:
         found = connection.execute("select json_serialize_sql($1::varchar)", [sql]).fetchone()
@@ -100,13 +98,9 @@ def open_session(
     """A connection with the store's views and functions, at the newest version of each table.
 
     The relations made from it keep it open; it holds no lock and no file of its own. It reads the
-    files behind the views and no other; its configuration is locked.
-
-    Args:
-        store: The store.
-        config: Options of DuckDB, such as ``memory_limit``.
-        wanted: Views that are asked for. Any other is empty, so that no table is read for it.
-        only_counts: Only the number of rows matters, which the logs say: no file is read.
+    files behind the views and no other; its configuration is locked. Views other than ``wanted``
+    are empty, so that no table is read for them. With ``only_counts``, the number of rows comes
+    from the logs, and no file is read.
     """
     _close_at_exit()
     # A name that is no view is a mistake, not a Python variable of the caller.
@@ -147,7 +141,6 @@ def _create_views(
     store: FeatureStore,
     needed: Set[str],
 ) -> None:
-    """The views over tables. Tables that are not needed are not read."""
     parses = store.parses
     handle = parses.table.open() if "parses" in needed else None
     repeated = handle is not None and parses.has_repeats(handle.version())
@@ -163,7 +156,6 @@ def _create_views(
 def _datasets(
     relations: views.TableRelations, store: FeatureStore
 ) -> Iterator[tuple[duckdb.DuckDBPyRelation, str, str]]:
-    """Rows, name and tokenizer of each dataset."""
     for card, table in store.features.tables():
         handle = table.open()
         repeated = handle is not None and store.features.has_repeats(card, handle.version())

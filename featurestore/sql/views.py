@@ -86,20 +86,15 @@ MADE_OF: Final = {"sentences": "parses", "words": "parses", "segments": "example
 """Views over other views, and the table behind each."""
 
 NAMES: Final = frozenset({*MADE_OF, *MADE_OF.values(), "drops", "fingerprints"})
-"""Every view."""
 
 _COPY: Final = "number among the rows of one key"
 """A column that exists only while repeated rows are left out; no label has its name."""
 
 
 class TableRelations:
-    """Tables of a store as relations of one connection.
+    """Tables of a store as relations of one connection, of no content with ``only_counts``.
 
     Only what people may ask for becomes a view, because DuckDB suggests views for a mistyped name.
-
-    Args:
-        connection: The connection.
-        only_counts: Give as many rows as the logs say, of no content.
 
     Attributes:
         files: The local files that the relations read.
@@ -116,14 +111,7 @@ class TableRelations:
         unique_by: str | None = None,
         without: Set[str] = frozenset(),
     ) -> duckdb.DuckDBPyRelation:
-        """A version of a table; empty without one.
-
-        Args:
-            table: The table.
-            handle: A handle at the version.
-            unique_by: Key columns of which racing writers left several rows; one of each is shown.
-            without: Files to leave out.
-        """
+        """A version of a table, with one row of each key; empty without a handle."""
         files = () if handle is None else snapshot_of(handle).files
         if self._only_counts and unique_by is None:
             # Reading a million parses' footers would take 0.6 s and 180 MB.
@@ -170,7 +158,6 @@ class TableRelations:
 
 
 def _shown(table: Table, rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """The columns that people may ask for."""
     hidden = table.layout.hidden
     names = [name for name in table.layout.schema.names if name not in hidden]
     return rows.project(", ".join(names)) if hidden else rows
@@ -180,14 +167,7 @@ def create_examples_view(
     connection: duckdb.DuckDBPyConnection,
     datasets: Sequence[tuple[duckdb.DuckDBPyRelation, str, str]],
 ) -> None:
-    """The view ``examples``: all datasets, their columns united by name.
-
-    Columns of one name that are of several types, such as labels of different kinds, are text.
-
-    Args:
-        connection: Where to create it.
-        datasets: Rows, name and tokenizer of each.
-    """
+    """The view ``examples``: all datasets, columns united by name, as text if types differ."""
     columns = [*((name, pa.string()) for name in ADDED_COLUMNS), *EXAMPLE_COLUMNS]
     empty = connection.from_arrow(pa.schema(columns).empty_table())
     relations = [empty, *(relation for relation, _, _ in datasets)]
@@ -223,14 +203,7 @@ def _columns(
     relation: duckdb.DuckDBPyRelation,
     added: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Columns as one relation of a union gives them: NULL where it has none of that name.
-
-    Args:
-        names: What the columns are called, by their names in lower case.
-        types: Their types.
-        relation: The relation.
-        added: Further columns of it, as SQL.
-    """
+    """Columns as one relation of a union gives them: NULL where it has none of that name."""
     sources = {**{name.lower(): _name(name) for name in relation.columns}, **added}
     return ", ".join(
         f"{sources.get(key, 'null')}::{types[key]} as {_name(name)}" for key, name in names.items()
@@ -238,7 +211,6 @@ def _columns(
 
 
 def _name(column: str) -> str:
-    """A column as an SQL identifier."""
     escaped = column.replace('"', '""')
     return f'"{escaped}"'
 

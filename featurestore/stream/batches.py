@@ -30,12 +30,7 @@ lies in all its row groups, so that an exact shuffle reads every file once for s
 
 @dataclass(frozen=True)
 class BatchSource:
-    """Makes the batches of a stream; it holds no reference to it, so dropping the stream ends both.
-
-    Attributes:
-        assembly: What to make of examples.
-        order: The order of the epoch.
-    """
+    """Makes the batches of a stream without a reference to it: dropping the stream ends both."""
 
     data: Streamable
     options: StreamOptions
@@ -48,10 +43,7 @@ class BatchSource:
     ) -> Iterator[tuple[int, Batch]]:
         """Each batch from a position on, with the position after it.
 
-        Args:
-            consumed: The position.
-            worker: Number of batches to skip first.
-            workers: Then one batch out of this number is given.
+        ``worker`` batches are skipped first; then one batch out of ``workers`` is given.
         """
         reader = self.data.open_reader(
             self.options.stored, self.options.reads_offsets, self.assembly.token_ids
@@ -68,7 +60,6 @@ class BatchSource:
             del window  # before the next one is read
 
     def _reads(self, turns: Iterator[Turn]) -> Iterator[tuple[list[Turn], NDArray[np.int64]]]:
-        """Turns that are read together, with their examples: of one pool, and `READ_PIECES`."""
         together: list[Turn] = []
         examples: list[NDArray[np.int64]] = []
         last, pieces = 0, 0
@@ -113,7 +104,6 @@ class BatchSource:
 
 
 def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    """The values of examples, repeated for each of their sequences."""
     return {
         name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
         for name, values in named.items()
@@ -121,8 +111,6 @@ def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
 
 
 class _Ring:
-    """Batch buffers taken in turn; none for fresh arrays."""
-
     def __init__(self, options: StreamOptions) -> None:
         # One is in use; a thread fills one more, beside those that wait. Fewer stay in the cache.
         count = options.prefetch + 2 if options.prefetch else 1

@@ -33,10 +33,6 @@ class FeatureStream(Iterator[Batch]):
     0 for running text and where they were not recorded. Where examples become several
     sequences, all those of an example are in one batch, each with the example's id and labels.
 
-    Args:
-        data: The dataset.
-        options: What `StreamedDataset.stream` is given.
-
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)    # doctest: +SKIP
         >>> first = next(stream)                                    # doctest: +SKIP
@@ -75,7 +71,6 @@ class FeatureStream(Iterator[Batch]):
 
     @property
     def _shown(self) -> dict[str, object]:
-        """What tells this stream from others, and how far it is."""
         options = self.options
         return {
             "dataset": self.data.name,
@@ -100,14 +95,10 @@ class FeatureStream(Iterator[Batch]):
         return self._batches.rounds.left(self._consumed)
 
     def share(self, worker: int, workers: int) -> Iterator[Batch]:
-        """What one of several processes reads of this rank's batches from the position on.
+        """The batches that one of several processes reads, of this rank's from the position on.
 
         Each takes the first of every ``workers`` batches, after leaving out ``worker`` of them; so
         their batches in turn are those of the stream. The stream itself stays where it is.
-
-        Args:
-            worker: Number of the process, from 0.
-            workers: How many there are.
         """
         source = self._open(worker, workers)
         try:
@@ -119,11 +110,7 @@ class FeatureStream(Iterator[Batch]):
     def state_dict(self, after: int = 0) -> dict[str, Any]:
         """The position after the last batch given, as plain JSON; the same on every rank.
 
-        Args:
-            after: The position after so many batches more, which others have read (`share`).
-
-        Raises:
-            SpecError: Fewer batches are left.
+        ``after`` counts further batches, which others have read (`share`).
         """
         consumed = self._consumed
         for _ in range(after):
@@ -134,12 +121,7 @@ class FeatureStream(Iterator[Batch]):
         return {"consumed": consumed, "version": self.data.version, **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue after the batch at which ``state`` was saved, on any rank and world size.
-
-        Raises:
-            SpecError: The state belongs to another order (other examples, another seed, epoch,
-                batch size or length), or leaves too few examples for so many ranks.
-        """
+        """Continue after the batch at which ``state`` was saved, on any rank and world size."""
         mine = self._identity()
         different = [
             f"{name} was {state.get(name)!r} and is {value!r}"
@@ -162,7 +144,6 @@ class FeatureStream(Iterator[Batch]):
         _close(source)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The stream at its position; a copy does its own reading."""
         kept = {name: value for name, value in self.__dict__.items() if name != "_batches"}
         return {**kept, "_source": None}
 
@@ -197,11 +178,7 @@ class FeatureStream(Iterator[Batch]):
         return BatchSource(self.data, options, self._assembly, order, rounds)
 
     def _words(self) -> NDArray[np.int64]:
-        """Words of each example. *Shape:* (N,).
-
-        Raises:
-            SpecError: The dataset does not know them.
-        """
+        """Words of each example. *Shape:* (N,)."""
         counts = getattr(self.data, "word_counts", None)
         if counts is None:
             raise SpecError(
@@ -213,7 +190,6 @@ class FeatureStream(Iterator[Batch]):
 
 
 def _lengths(data: Streamable, policy: OrderPolicy, max_length: int | None) -> Lengths:
-    """Gives the assembled lengths of examples."""
     pieces, special = data.rows.pieces, data.special_tokens.count(len(data.card.fields))
     other = getattr(data, "other_lengths", None) if policy.batch_tokens is not None else None
 

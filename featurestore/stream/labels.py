@@ -15,7 +15,6 @@ from syntax.examples import LabelSpec
 from syntax.matrices.offsets import offsets_of, sizes
 
 NO_LABEL: Final = -1
-"""Id of a missing class label."""
 
 Labels = NDArray[np.int64] | NDArray[np.float32] | list[Any]
 
@@ -51,7 +50,6 @@ def _class_ids(names: pa.Array, label: LabelSpec) -> NDArray[np.int64]:
 
 
 def _each(values: NDArray[np.int64], bounds: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The values of each example, as views."""
     pairs = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     return [values[start:end] for start, end in pairs]
 
@@ -69,13 +67,7 @@ def decode_token_counts(table: pa.Table) -> NDArray[np.int32]:
 def decode_token_ids(
     table: pa.Table, offsets: NDArray[np.int32], segment_offsets: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """The token that each piece shows.
-
-    Args:
-        table: Rows with ``token_counts`` and ``token_offsets``.
-        offsets: Characters that their pieces cover.
-        segment_offsets: First piece of each segment, and the end.
-    """
+    """The token that each piece shows, by the characters that pieces cover (``offsets``)."""
     tokens = binary_numbers(table["token_offsets"], "int32")
     bounds = offsets_of(decode_token_counts(table))
     return token_ids_of(offsets, segment_offsets, tokens, bounds)

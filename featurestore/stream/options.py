@@ -20,7 +20,6 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     **{name: option.default for name, option in options_of(AssemblySpec).items()},
     "max_length": MAX_LENGTH,
 }
-"""Defaults of the options of order and assembly."""
 
 DAILY: Final = frozenset(
     {
@@ -38,8 +37,8 @@ class StreamOptions:
     """Options of one stream: the order of its examples, what batches are made of, who reads them.
 
     Attributes:
-        order: Which examples make which batch.
-        assembly: How the examples of a batch become arrays; without matrices if ``stored``.
+        order: Choice of the examples of each batch.
+        assembly: Choice of the arrays; without matrices if ``stored``.
         stored: Read the stored matrices instead of deriving them.
     """
 
@@ -91,7 +90,6 @@ class StreamOptions:
 
     @property
     def reads_offsets(self) -> bool:
-        """Whether the characters of pieces are needed."""
         return self.assembly.offsets or self.assembly.token_ids or self.spans is not None
 
     def identity(self) -> dict[str, Any]:
@@ -105,16 +103,7 @@ def read_options(
     assembly: AssemblySpec | None = None,
     order: OrderPolicy | None = None,
 ) -> StreamOptions:
-    """The options of a stream from its keywords and from the two objects that hold the others.
-
-    An option may be given as a keyword or in its object; what one of the two leaves at its default
-    is what the other one says.
-
-    Args:
-        given: Values by name, of those in `StreamOptions` and of `DAILY`.
-        assembly: Says the rest of assembly.
-        order: Says the rest of the order.
-    """
+    """The options of a stream from keywords and two objects; a default yields to another value."""
     own = options_of(StreamOptions)
     for name in given:
         if name not in own and name not in DAILY:

@@ -36,7 +36,7 @@ Lengths = Callable[[NDArray[np.integer]], NDArray[np.integer]]
 
 @dataclass(frozen=True, slots=True)
 class OrderPolicy:
-    """What the order of an epoch and its batches depend on, beside the data."""
+    """Choices that determine the order of an epoch and its batches, beside the data."""
 
     batch_size: Annotated[int, Option("Examples in a batch.", low=1)] = 32
     seed: Annotated[
@@ -94,9 +94,9 @@ class EpochOrder:
     """All examples in the order of an epoch, worked out pool by pool when they are asked for.
 
     Args:
-        batch_ends: Where each whole batch ends in the order; what is left after the last one is too
+        batch_ends: End of each whole batch in the order; what is left after the last one is too
             little for a batch. *Shape:* (J,), int64.
-        pool_ends: Where each pool ends in the order; readers load one pool at a time.
+        pool_ends: End of each pool in the order; readers load one pool at a time.
             *Shape:* (P,), int64.
         pool: Gives the examples of a pool, as positions in sequence order.
     """
@@ -127,7 +127,6 @@ class EpochOrder:
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def pool_of(self, position: int) -> int:
-        """The pool of a position in the order."""
         return int(np.searchsorted(self.pool_ends, position, side="right"))
 
 
@@ -135,12 +134,7 @@ def epoch_order(starts: Positions, total: int, lengths: Lengths, policy: OrderPo
     """The order of one epoch.
 
     Batches of ``batch_tokens`` end where the lengths say, so that every pool is worked out once.
-
-    Args:
-        starts: Where chunks start (`featurestore.tables.rows.chunk_starts`). *Shape:* (C,).
-        total: Number of examples.
-        lengths: Assembled lengths of examples by their positions; buckets are made by them.
-        policy: What else the order depends on.
+    ``starts`` (C,) are the first examples of the chunks, ``lengths`` are those after assembly.
     """
     chunks = np.arange(len(starts))
     if policy.shuffle:
@@ -163,7 +157,7 @@ class _Pools:
     Attributes:
         starts: First example of each chunk, in the order of the epoch. *Shape:* (C,).
         sizes: Examples of each chunk. *Shape:* (C,).
-        ends: Where each pool ends. *Shape:* (P,).
+        ends: End of each pool. *Shape:* (P,).
     """
 
     starts: Positions
@@ -173,12 +167,10 @@ class _Pools:
     policy: OrderPolicy
 
     def mixed(self, index: int) -> tuple[_Kept, Positions]:
-        """A pool in the order of the epoch, and where its batches end."""
         start, end = int(self.ends[index - 1]) if index else 0, int(self.ends[index])
         return _mixed(self._chunked(start, end), self.lengths, self.policy, index)
 
     def _chunked(self, start: int, end: int) -> _Kept:
-        """The examples from one place in the shuffled chunks to another."""
         dtype = _kept_type(int(self.ends[-1]))
         ends = np.cumsum(self.sizes)
         first, last = np.searchsorted(ends, (start, end), side="right").tolist()
@@ -197,11 +189,8 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
     """An epoch of batches that are drawn with replacement (Ahmad et al. 2019, released code).
 
     A batch is a random part of one bucket, all of it where it is smaller than a batch. Examples may
-    be in several batches or in none.
-
-    Args:
-        lengths: Words of each example, ROOT included. *Shape:* (N,).
-        policy: With ``buckets``.
+    be in several batches or in none. ``lengths`` are the words of each example, ROOT included, of
+    shape (N,).
     """
     owner = np.searchsorted(policy.buckets, lengths).astype(np.int16)
     dtype = _kept_type(len(owner))
@@ -231,7 +220,7 @@ def drawn_order(lengths: NDArray[np.integer], policy: OrderPolicy) -> EpochOrder
 
 
 def _drawn(members: _Kept, policy: OrderPolicy, number: int) -> _Kept:
-    """A batch from a bucket: the first examples of a permutation, which is not worked out whole."""
+    """The first examples of a permutation of a bucket, which is not worked out whole."""
     draws = splitmix(len(members), stream_seed(policy.seed, policy.epoch, f"drawn {number}"))
     size = min(len(members), policy.batch_size)
     # No two outputs of SplitMix64 are equal, and the smallest are almost surely below this.
@@ -262,10 +251,7 @@ def _kept_type(total: int) -> type[np.int32] | type[np.int64]:
 def _mixed(
     pool: _Kept, lengths: Lengths, policy: OrderPolicy, index: int
 ) -> tuple[_Kept, Positions]:
-    """A pool in the order of the epoch, and where its batches end.
-
-    A pool may be all examples: what is not needed any more goes at once.
-    """
+    """A pool, which may be all examples, in the order of the epoch, and the ends of its batches."""
     if not policy.shuffle:
         return pool, _cuts(lengths(pool), policy)
     pool = pool[_permutation(len(pool), policy, f"pool {index}")]
@@ -290,7 +276,6 @@ def _mixed(
 
 
 def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:
-    """Where batches end, in examples of these lengths."""
     if policy.batch_tokens is None:
         return np.arange(policy.batch_size, len(lengths) + 1, policy.batch_size)
     ends = [0]
@@ -300,7 +285,7 @@ def _cuts(lengths: NDArray[np.integer], policy: OrderPolicy) -> Positions:
 
 
 def _fitting(lengths: NDArray[np.integer], tokens: int) -> int:
-    """How many examples from the first on fit into a padded batch; at least one."""
+    """Number of examples from the first on that fit into a padded batch; at least one."""
     most = max(tokens // max(int(lengths[0]), 1), 1)
     padded = np.maximum.accumulate(lengths[:most]) * np.arange(1, len(lengths[:most]) + 1)
     return max(int(np.searchsorted(padded, tokens, side="right")), 1)

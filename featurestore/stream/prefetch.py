@@ -1,4 +1,4 @@
-"""Run an iterator ahead in a thread."""
+"""Iterators that run ahead in a thread."""
 
 from __future__ import annotations
 
@@ -25,11 +25,8 @@ _END: Final = object()
 class Prefetched(Generic[T]):
     """An iterator that prepares up to ``depth`` items ahead; errors arrive in their place.
 
-    Its thread ends with it: the thread holds no reference to it, and so does not keep it.
-
-    Args:
-        source: The iterator; it is advanced from the thread only.
-        depth: Items that wait, at most; one more is being made.
+    Its thread ends with it: the thread holds no reference to it, and so does not keep it. Only the
+    thread advances the source. One item more than ``depth`` is being made.
     """
 
     def __init__(self, source: Iterator[T], depth: int) -> None:
@@ -83,14 +80,7 @@ def _end(waiting: queue.Queue[object], ended: threading.Event) -> None:
 def windows_ahead(
     reads: Iterator[tuple[T, NDArray[np.int64]]], reader: WindowReader
 ) -> Iterator[tuple[T, Window]]:
-    """Examples that are read together, while a thread fetches the files of the next ones.
-
-    An error of the store in that thread is left to their reading.
-
-    Args:
-        reads: Examples to read together, and what to give with them.
-        reader: Reads them.
-    """
+    """Examples read together, while a thread fetches the next files; its errors come at reading."""
     ended = threading.Event()
     upcoming = next(reads, None)
     try:

@@ -1,4 +1,4 @@
-"""What a stream adds to the examples of a batch: marks before assembly, samples after it."""
+"""Marks of examples before assembly, and samples that a stream adds to batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from syntax.registry import unknown_name
 
 
 def marked_examples(window: Window, options: StreamOptions, card: DatasetCard) -> FlatExamples:
-    """The examples with their spans marked, if the stream was given spans."""
     if options.spans is None:
         return window.examples
     if isinstance(options.spans, tuple):

@@ -1,8 +1,8 @@
 """Matrices of a batch from the stored ones, instead of from parent vectors.
 
-Slower than deriving them; of use where a tool must see what was stored. The blobs are per segment,
-so only what the frame of special tokens adds is computed: under a joint root every path between
-sentences leads through it, and truncation deletes rows and columns.
+This is slower than deriving them, for tools that must see what was stored. The blobs are per
+segment, so only what the frame of special tokens adds is computed: under a joint root every path
+between sentences leads through it, and truncation deletes rows and columns.
 """
 
 from __future__ import annotations
@@ -68,12 +68,8 @@ def stored_matrices(
 ) -> dict[str, NDArray[Any]]:
     """Distance, depth and ancestor of a batch, from stored blobs.
 
-    Args:
-        window: The examples of the batch, with their blobs.
-        special: The tokenizer's special tokens.
-        spec: What the batch is made of.
-        segment_ids: Of the assembled batch; they tell what truncation kept. *Shape:* (B, L).
-        lengths: Of the assembled batch. *Shape:* (B,).
+    ``segment_ids`` (B, L) and ``lengths`` (B,) are those of the assembled batch; they tell what
+    truncation kept.
     """
     size, width = segment_ids.shape
     whole = [_whole(window, index, special, spec) for index in range(size)]
@@ -160,7 +156,6 @@ def _rise(
 def _blobs(
     window: Window, index: int, heads: list[NDArray[np.int32]]
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]]:
-    """The stored matrices of each segment."""
     distances, depths, ancestors = (window.blobs[name][index] for name in MATRIX_BLOBS)
     if distances is None or depths is None or ancestors is None:
         raise SpecError(
@@ -181,7 +176,6 @@ def _heads(window: Window, index: int) -> list[NDArray[np.int32]]:
 def _layout(
     sizes: list[int], special: SpecialTokens
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Segment, and position in it, of every position of a sequence."""
     before = [special.prefix] + [special.separator] * (len(sizes) - 1)
     runs = [
         run

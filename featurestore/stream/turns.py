@@ -1,4 +1,4 @@
-"""How ranks take turns over one global sequence of batches."""
+"""Turns of ranks over one global sequence of batches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from syntax.errors import SpecError
 
 Ends = NDArray[np.int64]
-"""Where batches end, as positions in the order of the epoch. *Shape:* (J,)."""
+"""Ends of batches, as positions in the order of the epoch. *Shape:* (J,)."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What one rank reads in one round, and where the next round starts.
+    """One rank's batch in one round, and the start of the next round.
 
     Attributes:
         start, end: The rank's batch, as positions in the order of the epoch.
@@ -41,12 +41,8 @@ class Rounds:
     A round depends on its start alone, so a stream may continue at the start of any.
 
     Attributes:
-        total: Examples in the epoch.
-        batch_ends: Where each whole batch ends. *Shape:* (J,), int64.
-        world_size: Number of ranks.
+        batch_ends: End of each whole batch. *Shape:* (J,), int64.
         drop_last: Leave out the examples that do not fill a round.
-        joins: Whether batches of one example may be joined where ranks cannot have the same number
-            otherwise.
     """
 
     total: int
@@ -56,11 +52,7 @@ class Rounds:
     joins: bool = True
 
     def turn(self, consumed: int, rank: int) -> Turn | None:
-        """The batch of a rank in the round that starts when ``consumed`` examples are done.
-
-        Returns:
-            The turn; ``None`` at the end of the epoch.
-        """
+        """The batch of a rank in the round that starts when ``consumed`` examples are done."""
         left = self.left(consumed)
         if not left:
             return None
@@ -90,16 +82,15 @@ class Rounds:
 
     @cached_property
     def _ends(self) -> Ends:
-        """Where batches end that may be given: with the rest, if it is not dropped."""
+        """Ends of batches that may be given: with the rest, if it is not dropped."""
         rest = not self.drop_last and self.total > int(self.batch_ends[-1:].sum())
         return np.append(self.batch_ends, self.total) if rest else self.batch_ends
 
     def _before(self, consumed: int) -> int:
-        """Number of batches that are over."""
         return int(np.searchsorted(self._ends, consumed, side="right"))
 
     def _round(self, consumed: int, left: int) -> Ends:
-        """Where each rank's batch ends. *Shape:* (world_size,)."""
+        """End of each rank's batch. *Shape:* (world_size,)."""
         before = self._before(consumed)
         ends = self._ends[before : before + self.world_size]
         if self.drop_last:
@@ -114,7 +105,7 @@ class Rounds:
 
 
 def _split(start: int, ends: Ends, parts: int) -> Ends:
-    """Split the runs up to ``ends`` into parts, the largest first; where these end.
+    """Split the runs up to ``ends`` into parts, the largest first; return their ends.
 
     >>> _split(0, np.array([8, 11]), 4).tolist()
     [3, 6, 8, 11]

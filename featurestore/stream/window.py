@@ -1,4 +1,4 @@
-"""Decoded examples, a pool at a time, and what streams need of the datasets they read."""
+"""Decoded examples, a pool at a time, and the interface of datasets that are streamed."""
 
 from __future__ import annotations
 
@@ -35,13 +35,11 @@ class Streamable(Protocol):
 
     @property
     def fingerprints(self) -> dict[str, Any]:
-        """What a run should record; ``examples`` is the fingerprint of the content."""
+        """Content for a run to record; ``examples`` is the fingerprint of the content."""
         ...
 
     @property
-    def special_tokens(self) -> SpecialTokens:
-        """Special tokens to put around the segments."""
-        ...
+    def special_tokens(self) -> SpecialTokens: ...
 
     def __len__(self) -> int: ...
 
@@ -50,10 +48,8 @@ class Streamable(Protocol):
     ) -> WindowReader:
         """A reader of examples by their positions.
 
-        Args:
-            stored: Read the stored matrices too.
-            offsets: Read the characters that pieces cover, too.
-            tokens: Read the dataset's own tokens, too; only with ``offsets``.
+        ``stored`` adds the stored matrices, ``offsets`` the characters that pieces cover, and
+        ``tokens``, which needs ``offsets``, the dataset's own tokens.
         """
         ...
 
@@ -63,7 +59,7 @@ class Streamable(Protocol):
 
 
 StoredRows: TypeAlias = tuple[pa.Table, NDArray[np.integer[Any]], NDArray[np.integer[Any]]]
-"""Rows of one file, which rows of these are asked for, and which of the examples they are."""
+"""Rows of one file, those of them that are asked for, and the numbers of their examples."""
 
 
 class WindowReader(Protocol):
@@ -83,8 +79,6 @@ class Window:
     """Decoded examples, of which batches are consecutive slices.
 
     Attributes:
-        examples: Their vectors.
-        labels: Their labels by column.
         blobs: Their stored matrices, by column, one list of blobs per example; empty unless read.
         token_counts: Tokens of their segments, where they were read. *Shape:* (B, fields), int32.
     """
@@ -97,16 +91,7 @@ class Window:
 
     @classmethod
     def of(cls, files: Iterable[StoredRows], count: int, labels: Sequence[LabelSpec]) -> Window:
-        """Decode rows of a dataset, file by file.
-
-        A window may be the larger part of a process's memory, so no more than one of its vectors is
-        held twice.
-
-        Args:
-            files: The rows.
-            count: Examples, of all files.
-            labels: The label columns.
-        """
+        """Decode rows of a dataset, file by file; no more than one vector is held twice."""
         tables, before = [], 0
         position = np.empty(count, np.int64)
         vectors: dict[str, list[NDArray[Any]]] = {}
@@ -150,7 +135,6 @@ class Window:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Values of examples in batches, by their names there."""
         counts = {} if self.token_counts is None else {"token_counts": self.token_counts}
         return {"example_id": self.example_ids, **counts, **self.labels}
 
@@ -158,13 +142,7 @@ class Window:
 def _taken(
     stored: pa.Table, vectors: dict[str, list[NDArray[Any]]], position: NDArray[np.int64]
 ) -> FlatExamples:
-    """The vectors of examples in their order; ``vectors`` is emptied.
-
-    Args:
-        stored: The other columns of all rows.
-        vectors: The parts of each column of all rows.
-        position: Row of each example. *Shape:* (B,).
-    """
+    """The vectors of examples in their order; ``vectors`` is emptied."""
     example_offsets, lengths = list_parts(stored["segment_lengths"])
     segment_offsets = offsets_of(lengths.to_numpy())
 

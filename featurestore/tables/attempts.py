@@ -1,4 +1,4 @@
-"""How often a commit is tried, and the reason when it fails."""
+"""Tries of a commit, and the reason when it fails."""
 
 from __future__ import annotations
 

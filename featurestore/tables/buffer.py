@@ -24,9 +24,7 @@ class Keyed(Protocol):
     """A record with a key; of two with one key, the later is kept."""
 
     @property
-    def key(self) -> str:
-        """The key."""
-        ...
+    def key(self) -> str: ...
 
 
 R = TypeVar("R", bound=Keyed)
@@ -40,12 +38,10 @@ class WriteBuffer(Generic[R]):
     who wait for it, and its records stay and are tried again.
 
     Args:
-        commit: Writes records durably, or raises.
         rows: Records that make a commit due at once.
         seconds: Age of the oldest record that makes a commit due.
-        kind: What the records are, in the plural; it appears in messages.
-        weigh: What a record takes of the ``room``; 1 by default.
-        room: What may wait. Who comes on top of it is held back by `put`, refused by `offer`.
+        weigh: Share of the ``room`` that a record takes; 1 by default.
+        room: Limit of what may wait. `put` waits for room, `offer` refuses.
     """
 
     def __init__(
@@ -79,11 +75,10 @@ class WriteBuffer(Generic[R]):
 
     @property
     def failure(self) -> Exception | None:
-        """Why the last commit failed; ``None`` as soon as one has succeeded again."""
+        """Error of the last commit; ``None`` as soon as one has succeeded again."""
         return self._error
 
     def get_many(self, keys: Sequence[str]) -> dict[str, R]:
-        """The buffered records among ``keys``."""
         with self._changed:
             if not self._waiting and not self._leaving:
                 return {}
@@ -91,7 +86,6 @@ class WriteBuffer(Generic[R]):
         return {key: buffered[key] for key in keys if key in buffered}
 
     def put(self, record: R, durable: bool = False) -> None:
-        """Buffer a record; with ``durable``, return when it is committed."""
         with self._changed:
             # Hold the caller back while the buffer is full and commits go through.
             self._changed.wait_for(lambda: self._closed or not self._is_full() or self._error)
@@ -107,7 +101,7 @@ class WriteBuffer(Generic[R]):
             round_.result()
 
     def offer(self, record: R) -> bool:
-        """Buffer a record if there is room; whether it was taken. Never waits for a commit."""
+        """Buffer a record if there is room; ``True`` if it was taken. Never waits for a commit."""
         with self._changed:
             if self._closed or self._is_full():
                 return False
@@ -115,7 +109,6 @@ class WriteBuffer(Generic[R]):
             return True
 
     def flush(self) -> None:
-        """Commit what is buffered now."""
         with self._changed:
             leaving = self._this_round if self._leaving else None
             waiting = self._next_round if self._waiting else None
@@ -171,7 +164,6 @@ class WriteBuffer(Generic[R]):
                 self._succeed()
 
     def _take(self) -> bool:
-        """Wait until a commit is due and move its records; ``False`` when all is done."""
         with self._changed:
             while (wait := self._seconds_until_due()) != 0.0:
                 if self._closed:
@@ -183,7 +175,6 @@ class WriteBuffer(Generic[R]):
             return True
 
     def _seconds_until_due(self) -> float | None:
-        """Seconds until a commit is due; ``None`` while nothing waits."""
         if not self._waiting:
             return None
         if self._closed or self._urgent:

@@ -29,7 +29,6 @@ class RecordCache:
         return len(self._items)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
-        """The cached records among ``keys``."""
         with self._lock:
             found = {key: self._items[key] for key in keys if key in self._items}
             for key in found:
@@ -46,13 +45,7 @@ class RecordCache:
                     del self._items[key]
 
     def put_many(self, records: Iterable[ParseRecord], generation: int | None = None) -> None:
-        """Keep records, and let go of those used longest ago.
-
-        Args:
-            records: The records.
-            generation: The generation before they were read or written; in a later one they may
-                have been deleted meanwhile, and are not kept.
-        """
+        """Keep records, unless a newer generation than theirs began: they may be deleted."""
         with self._lock:
             if generation not in (None, self.generation):
                 return

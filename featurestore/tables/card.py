@@ -28,23 +28,16 @@ from syntax.strict_json import parse_json
 
 PROPERTY: Final = "parsebank.dataset"
 ADDED_COLUMNS: Final = ("dataset", "tokenizer")
-"""What the view ``examples`` of SQL has beside the columns of the tables."""
+"""Columns that the view ``examples`` of SQL has beside those of the tables."""
 
 SHOWN_NAMES: Final = 5
-"""Names that the message about differing labels lists."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """The constants of a dataset table: they hold for every split, language and version.
-
-    Attributes:
-        special_tokens: Special tokens of the tokenizer.
-        fields: Name of each segment.
-        labels: Label columns.
-    """
+    """The constants of a dataset table: they hold for every split, language and version."""
 
     name: str
     tokenizer: str
@@ -55,7 +48,6 @@ class DatasetCard:
 
     @classmethod
     def of(cls, handle: DatasetHandle) -> DatasetCard:
-        """The card of a handle."""
         for name in (handle.spec.name, handle.spec.split, handle.spec.lang):
             if not _NAME.fullmatch(name):
                 raise SpecError(
@@ -75,14 +67,12 @@ class DatasetCard:
 
     @classmethod
     def read(cls, table: DeltaTable) -> DatasetCard:
-        """The card of an existing table."""
         text = table.metadata().configuration.get(PROPERTY)
         if text is None:
             raise StoreFormatError(f"{table.table_uri} is not a dataset: no property {PROPERTY}")
         return cls.from_json(parse_json(text))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, as the table's properties hold it."""
         labels = [asdict(label) for label in self.labels]
         return {
             "name": self.name,
@@ -95,7 +85,6 @@ class DatasetCard:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> DatasetCard:
-        """The card from what `to_json` gave."""
         labels = (LabelSpec(**{**x, "names": tuple(x["names"])}) for x in content["labels"])
         return cls(
             name=content["name"],
@@ -108,7 +97,6 @@ class DatasetCard:
 
     @property
     def path(self) -> str:
-        """Folder of the table below ``datasets``."""
         return f"{self.name}/{self.folder}"
 
     @property
@@ -119,7 +107,6 @@ class DatasetCard:
         return f"{readable}-{self.tokenizer_fingerprint[:12]}"
 
     def layout(self) -> TableLayout:
-        """How the table is written."""
         labels = ((label.name, LABEL_TYPES[label.kind]) for label in self.labels)
         return TableLayout(
             schema=pa.schema([*EXAMPLE_COLUMNS, *labels]),
@@ -152,10 +139,7 @@ class DatasetCard:
             taken.add(label.name.casefold())
 
     def check_new(self) -> None:
-        """Refuse labels that would hide an array of batches, before there is a table of them.
-
-        Tables that have such labels all the same are read and written as they are.
-        """
+        """Refuse labels that would hide an array of batches, before there is a table of them."""
         for label in self.labels:
             if label.name.casefold() in ("", *ADDED_COLUMNS):
                 raise SpecError(
@@ -170,7 +154,6 @@ class DatasetCard:
                 )
 
     def check_same(self, other: DatasetCard) -> None:
-        """Refuse to mix rows of different fields or labels in one table."""
         for what in ("fields", "special_tokens"):
             if getattr(self, what) != getattr(other, what):
                 raise SpecError(
@@ -192,10 +175,9 @@ _BATCH_NAMES: Final = {
     *("offset_mapping", "piece_ids", "shown_characters", "first_pieces", "is_max_context"),
     *("example_index", "choice_index", "window_index", "word_states"),
 }
-"""Arrays of batches that are no columns of the table."""
+"""Arrays of batches that are not columns of the table."""
 
 _BATCH_PREFIXES: Final = ("node_", "phrase_", "tree_")
-"""How the names of nodes and samples begin."""
 
 
 def label_difference(ours: Sequence[LabelSpec], theirs: Sequence[LabelSpec]) -> str:
@@ -217,7 +199,6 @@ def _columns(labels: Sequence[LabelSpec]) -> str:
 
 
 def _about(label: LabelSpec) -> str:
-    """What a label column holds, for people who read the table with other tools."""
     of = f" of {label.field}" if label.field else ""
     names = f": {_some_of(label.names)}" if label.names else ""
     return f"Label{of}, of kind {label.kind}{names}; null where there is none"

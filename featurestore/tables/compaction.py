@@ -1,4 +1,4 @@
-"""Which files of a table are joined, so that each row is written again a few times at most."""
+"""Choice of the files to join, so that each row is written again a few times at most."""
 
 from __future__ import annotations
 
@@ -17,26 +17,17 @@ TIERS: Final = 3
 _STEP: Final = 10
 
 Part = tuple[tuple[str, str], ...]
-"""Names and values of partition columns."""
 
 
 @dataclass(frozen=True)
 class Join:
-    """Files of one partition that are to be joined.
-
-    Attributes:
-        part: The partition.
-        target: Files of fewer bytes are joined, to files of about so many.
-    """
+    """Files of one partition that are to be joined, to files of about ``target`` bytes."""
 
     part: Part
     target: int
 
     def groups(self, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-        """Files that become one together, those of newer rows first.
-
-        `featurestore.maintenance.evict` relies on that order.
-        """
+        """Files to join together, those of newer rows first; `maintenance.evict` needs this."""
         own = (file for file in files if tuple(file.partition.items()) == self.part)
         small = [file for file in own if file.size < self.target]
         group: list[DataFile] = []
@@ -53,16 +44,10 @@ class Join:
 def joins(
     files: Sequence[DataFile], file_bytes: int = FILE_BYTES, tiers: int = TIERS, least: int = 2
 ) -> list[Join]:
-    """What to join: in each partition, the files below the largest tier that small ones fill.
+    """In each partition, choose the files below the largest tier that small ones fill.
 
     Without a full tier, it is the first. Files that join others compress better and stay below
     their tier, so only those below a quarter of a tier count: what was joined waits for the next.
-
-    Args:
-        files: Active files of the table.
-        file_bytes: Bytes of the last tier.
-        tiers: How many of the tiers to use, from the smallest on.
-        least: Partitions with fewer files to join are left alone.
     """
     targets = [file_bytes // _STEP**tier for tier in range(TIERS)][::-1][:tiers]
     chosen = []
@@ -87,7 +72,6 @@ def to_sort(files: Sequence[DataFile], file_bytes: int = FILE_BYTES) -> list[Par
 
 
 def partition_sizes(files: Sequence[DataFile]) -> dict[Part, list[int]]:
-    """Bytes of each file of each partition."""
     sizes: dict[Part, list[int]] = {}
     for file in files:
         sizes.setdefault(tuple(file.partition.items()), []).append(file.size)

@@ -1,7 +1,7 @@
-"""Data files of a table: Parquet, called by the SHA-256 of their bytes.
+"""Data files of a table: Parquet, named by the SHA-256 of their bytes.
 
-The name of a file stands in the log, so what the log lists says what the bytes must be, and no
-reader of Delta is disturbed. Pages have a CRC-32 too, which tells what of a damaged file is whole.
+The log lists the names, and so says what the bytes must be, and no reader of Delta is disturbed.
+Pages have a CRC-32 too, which tells what of a damaged file is whole.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NAME: Final = re.compile(r"(?:.*/)?[0-9a-f]{8}-([0-9a-f]{32})\.parquet")
 _CHUNK: Final = 8 << 20
 
 _INTACT: Final[dict[str, tuple[int, int, int]]] = {}
-"""Local files whose bytes were right, with inode, size and time of change as they were then."""
+"""Local files that were intact, with inode, size and time of change as they were then."""
 
 
 def is_intact(path: str, content: pa.NativeFile) -> bool:
-    """Whether a file, read from where it stands to its end, has the bytes that its name says."""
+    """``True`` if a file, from its position to its end, has the bytes that its name says."""
     named = _NAME.fullmatch(path)
     digest = hashlib.sha256()
     while chunk := content.read(_CHUNK):
@@ -43,13 +43,7 @@ def is_intact(path: str, content: pa.NativeFile) -> bool:
 
 
 def was_intact(path: str, file: pa.OSFile, key: str) -> bool:
-    """As `is_intact`, of a local file; read once in a process, unless the file changes.
-
-    Args:
-        path: Path below the table.
-        file: The file, open at its start, as it is afterwards.
-        key: Where it lies.
-    """
+    """As `is_intact`, of a local file; read once in a process, unless the file changes."""
     found = os.fstat(file.fileno())
     state = (found.st_ino, found.st_size, found.st_mtime_ns)
     if _INTACT.get(key) == state:
@@ -69,16 +63,7 @@ def write_files(
     row_group: int,
     file_bytes: int | None = None,
 ) -> list[AddAction]:
-    """Write rows of one partition to new files, which become the table's once committed.
-
-    Args:
-        location: Folder of the table.
-        layout: How it is written.
-        partition: Values of the partition columns.
-        rows: The rows, in their order.
-        row_group: Rows in a Parquet row group.
-        file_bytes: About the largest size of a file; without it, there is one file at most.
-    """
+    """Write rows of one partition to new files; without ``file_bytes``, there is one at most."""
     added, draft = [], None
     for group in _groups(rows, layout.stored_schema, row_group):
         draft = draft or _Draft(layout)
@@ -94,7 +79,6 @@ def write_files(
 def partitions_of(
     rows: pa.Table, columns: Iterable[str]
 ) -> Iterator[tuple[dict[str, str], pa.Table]]:
-    """The rows of each partition, with the values of its columns."""
     names = list(columns)
     if not names:
         if rows.num_rows:
@@ -121,12 +105,10 @@ class _Draft:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
         size: int = self._content.tell()
         return size
 
     def write(self, group: pa.Table) -> None:
-        """Write one row group."""
         self._writer.write_table(group, row_group_size=group.num_rows)
         self._rows += group.num_rows
         for name in self._layout.statistics:
@@ -136,7 +118,6 @@ class _Draft:
             self._bounds[name] = (min(there, default=None), max(there, default=None))
 
     def finish(self, location: Location, partition: Mapping[str, str]) -> AddAction:
-        """Put the file in its place."""
         self._writer.close()
         content = self._content.getvalue()
         name = f"{uuid4().hex[:8]}-{hashlib.sha256(content).hexdigest()[:32]}.parquet"
@@ -153,7 +134,6 @@ class _Draft:
 
 
 def _groups(rows: Iterable[pa.Table], schema: pa.Schema, size: int) -> Iterator[pa.Table]:
-    """The rows in tables of a size, the last of which may be shorter."""
     held, count = [], 0
     for table in rows:
         held.append(table.select(schema.names).cast(schema))

@@ -37,17 +37,15 @@ from syntax.errors import StoreBusyError, StoreError
 _LOG: Final = logging.getLogger(__name__)
 
 _PASSES: Final = 4
-"""Times that a compaction looks for files to join: those that were joined may fit together. Not
-without end, because writers go on."""
+"""Times that a compaction looks for files to join: joined ones may fit together."""
 
 JOIN_EVERY: Final = 100
 """The writer of a version that is a multiple of this joins small files, if there are many."""
 
 _MANY: Final = 50
-"""Small files in a partition that its writers join."""
 
 _SORT_MEMORY: Final = "1GB"
-"""Memory in which a partition is sorted; what does not fit goes to temporary files."""
+"""Memory in which a partition is sorted; the rest goes to temporary files."""
 
 
 class Table:
@@ -57,10 +55,8 @@ class Table:
     operation opens the table itself.
 
     Args:
-        location: Folder of the table.
-        layout: How it is written.
         on_create: Called before the table is made.
-        made: Where this machine keeps what takes long to make from the table, if anywhere.
+        made: Cache for what takes long to make from the table, if any.
     """
 
     def __init__(
@@ -97,17 +93,9 @@ class Table:
     def append(
         self, data: pa.Table, transaction: records.Transaction | None = None, row_group: int = 1024
     ) -> bool:
-        """Append rows in one commit; create the table first if it is missing.
+        """Append rows in one commit, durable on a local disk; create the table if it is missing.
 
-        On a local disk it returns once the disk holds the commit.
-
-        Args:
-            data: The rows.
-            transaction: Makes the append idempotent: if the table has it, nothing is written.
-            row_group: Rows in a Parquet row group, at most.
-
-        Returns:
-            Whether the rows were written now; ``False`` if the transaction was there already.
+        Returns ``False``, and writes nothing, if the table has the transaction already.
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was written.
@@ -140,10 +128,6 @@ class Table:
         Rows of newer files come first, and large files are left alone
         (`featurestore.tables.compaction`). A table without small files gets no new version.
 
-        Args:
-            row_group: Rows in a Parquet row group, at most.
-            file_bytes: Bytes of a large file, about.
-
         Raises:
             StoreBusyError: Others kept winning; what was joined stays joined.
         """
@@ -166,7 +150,6 @@ class Table:
         self.compact(row_group, file_bytes)
 
     def _sorted(self, files: Sequence[DataFile], column: str, row_group: int) -> Iterator[pa.Table]:
-        """The rows of files in the order of a column."""
         import duckdb  # late: most who open a table sort none
 
         batches = (batch for x in files for rows in self._rows(x) for batch in rows.to_batches())
@@ -179,7 +162,6 @@ class Table:
                 yield pa.Table.from_batches([batch])
 
     def _join(self, files: Sequence[DataFile], chosen: Sequence[Join], row_group: int) -> None:
-        """Join files; where another writer was faster, they are left to it."""
         for join in chosen:
             for group in join.groups(files):
                 rows = (part for file in group for part in self._rows(file))
@@ -187,7 +169,6 @@ class Table:
                 self.swap(group, write_files(self.location, self.layout, part, rows, row_group))
 
     def _join_many(self, row_group: int) -> None:
-        """Join small files where there are many, unless another writer does."""
         try:
             files = self.snapshot().files
             # Not to the last tier: this writer has other things to do.
@@ -206,12 +187,9 @@ class Table:
     ) -> None:
         """Put rows in the place of all that have the same values in a key column, in one commit.
 
-        Args:
-            read: The rows, each with a key of its own; partition columns included. It reads the
-                newest version, anew for each try, so that what is deleted meanwhile stays deleted.
-            column: The key column.
-            partition: Look for rows to replace only where partition columns have these values.
-            row_group: Rows in a Parquet row group, at most.
+        ``read`` reads the newest version, anew for each try, so that what is deleted meanwhile
+        stays deleted; each of its rows has a key of its own, and partition columns. Only rows in
+        ``partition`` are replaced.
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was changed.
@@ -228,11 +206,6 @@ class Table:
 
     def delete(self, column: str, keys: Sequence[str], row_group: int = 1024) -> None:
         """Remove the rows that have one of these values in a key column, in one commit.
-
-        Args:
-            column: The key column.
-            keys: The values.
-            row_group: Rows in a Parquet row group, at most.
 
         Raises:
             StoreBusyError: Other writers kept winning; nothing was changed.
@@ -266,7 +239,6 @@ class Table:
         return removed, added
 
     def _rows(self, file: DataFile) -> Iterator[pa.Table]:
-        """The rows of a file, as they are stored."""
         reader = FileReader(self.location, keep_open=1)
         for group in range(len(reader.row_group_starts(file.path)) - 1):
             yield reader.row_group(file.path, group, self.layout.stored_schema.names)
@@ -285,10 +257,7 @@ class Table:
         """Put new files in the place of others, in one commit.
 
         Appends, and changes of other files, may come before it: nothing is read or written again
-        for them.
-
-        Returns:
-            ``False`` if some of the others are not in use any more, so that nothing was changed.
+        for them. Returns ``False``, and changes nothing, if some of the others are out of use.
 
         Raises:
             StoreBusyError: Others kept winning; nothing was changed.
@@ -323,7 +292,7 @@ class Table:
         removed: Sequence[DataFile] = (),
         transaction: records.Transaction | None = None,
     ) -> int:
-        """Commit files; the newest version afterwards.
+        """Commit files; return the newest version afterwards.
 
         The table library refuses what removes files if any were removed since the handle was
         opened, and what adds files, too, unless nothing else happened: whoever loses tries again.
@@ -352,7 +321,7 @@ class Table:
         return newest
 
     def _version_of(self, added: Sequence[AddAction], first: int, newest: int) -> int:
-        """The version, of those since one, that added files; the newest if none are named."""
+        """The version, of those since ``first``, that added files; ``newest`` if none are named."""
         log = self.location.child(LOG)
         names = [one.path.rpartition("/")[2].encode() for one in added[:1]]
         found = (
@@ -365,15 +334,9 @@ class Table:
     def vacuum(self, keep: Sequence[int], hours: float, dry_run: bool) -> list[str]:
         """Delete the files that neither the newest version nor those to keep refer to.
 
-        Args:
-            keep: Versions that stay readable.
-            hours: Files that went out of use, or that no version referred to, less than so long
-                ago stay too: a reader or a commit may be at them. Less than an hour spares all
-                that no version refers to, which commits under way may have written.
-            dry_run: Delete nothing.
-
-        Returns:
-            Paths of the files below the table.
+        Files that went out of use, or that no version referred to, less than ``hours`` ago stay
+        too: a reader or a commit may be at them. Less than an hour spares all that no version
+        refers to, which commits under way may have written. Returns paths below the table.
         """
         handle = self.open()
         if handle is None:
@@ -410,7 +373,6 @@ class Table:
 
 
 def quoted(text: str) -> str:
-    """A string as an SQL literal."""
     escaped = text.replace("'", "''")
     return f"'{escaped}'"
 

@@ -17,7 +17,7 @@ from featurestore.tables.schema import DROPS
 from syntax.fingerprint import fingerprint
 
 _IDENTITY: Final = ("dataset", "tokenizer", "split", "lang", "example_key", "reason")
-"""What two drops agree in that say the same."""
+"""Fields that are equal in two drops that say the same."""
 
 
 class DropTable:
@@ -29,14 +29,7 @@ class DropTable:
         self._lookup = KeyLookup(self.table, self._reader, _IDENTITY)
 
     def append(self, drops: Sequence[Drop], transaction: Transaction | None = None) -> bool:
-        """Append drops in one commit.
-
-        Returns:
-            Whether they were written now; ``False`` for none, and for an applied transaction.
-
-        Raises:
-            StoreBusyError, StoreError: Nothing was written.
-        """
+        """Append drops in one commit; ``False`` for none, and for an applied transaction."""
         if not drops:
             return False
         rows = pa.Table.from_pylist([asdict(drop) for drop in drops], schema=DROPS.schema)
@@ -55,14 +48,7 @@ class DropTable:
     def of(
         self, dataset: str, tokenizer: str, split: str | None = None, lang: str | None = None
     ) -> list[Drop]:
-        """The drops of a dataset, of one split and language or of all, in no special order.
-
-        Args:
-            dataset: Name of the dataset.
-            tokenizer: Fingerprint of the tokenizer.
-            split: Only of this split.
-            lang: Only of this language.
-        """
+        """The drops of a dataset, of one split and language or of all, in no special order."""
         wanted = {"dataset": dataset, "tokenizer": tokenizer, "split": split, "lang": lang}
         found: list[Drop] = []
         for file in self.table.snapshot().files:

@@ -30,11 +30,9 @@ from syntax.registry import unknown_name
 
 ROW_GROUP_PIECES: Final = 65_536
 """Wordpieces in a row group, about: an eighth of a megabyte of vectors, compressed. Streams read
-chunks of four times as many, which begin anywhere: of a group that is cut by two chunks both
-decode all."""
+chunks of four times as many; of a group that is cut by two chunks both decode all."""
 
 ROW_GROUP_BYTES: Final = 1 << 20
-"""Bytes in a row group after a compaction, about: the same, with matrices."""
 
 
 class FeatureTables:
@@ -59,12 +57,7 @@ class FeatureTables:
     ) -> bool:
         """Append examples in one commit; the table is created when missing.
 
-        Returns:
-            Whether they were written now; ``False`` for no rows, and for an applied transaction.
-
-        Raises:
-            SpecError: The rows or the handle do not fit the dataset as it is.
-            StoreBusyError, StoreError: Nothing was written.
+        Returns ``False`` for no rows, and for an applied transaction.
         """
         if not rows:
             return False
@@ -92,15 +85,9 @@ class FeatureTables:
         return written
 
     def append_new(self, dataset: DatasetHandle, rows: Sequence[ExampleRow]) -> int:
-        """Append the examples that their partition does not hold yet, each once, in one commit.
+        """Append, in one commit, the examples that their partition lacks, each once; count them.
 
         Two writers that race may both append an example; readers see one of the two.
-
-        Returns:
-            How many were written.
-
-        Raises:
-            SpecError, StoreBusyError, StoreError: As `append`.
         """
         spec = dataset.spec
         part = (spec.name, dataset.tokenizer_fingerprint, spec.split, spec.lang)
@@ -111,25 +98,13 @@ class FeatureTables:
         return len(new)
 
     def check(self, dataset: DatasetHandle) -> None:
-        """Refuse a handle whose rows `append` would refuse.
-
-        Raises:
-            SpecError: A name or label cannot be used, or the dataset has other fields or labels.
-        """
+        """Refuse a handle whose rows `append` would refuse."""
         self._agreed(DatasetCard.of(dataset))
 
     def existing(
         self, name: str, tokenizer: str, split: str, lang: str, example_keys: Sequence[str]
     ) -> set[str]:
-        """Those of ``example_keys`` that a partition of a dataset holds already.
-
-        Args:
-            name: Name of the dataset; it need not exist.
-            tokenizer: Fingerprint of the tokenizer.
-            split: Split.
-            lang: Language.
-            example_keys: Keys to look for.
-        """
+        """Those of ``example_keys`` that a partition of a dataset, which need not exist, holds."""
         card = self.card_of(name, tokenizer)
         if card is None or not example_keys:
             return set()
@@ -143,14 +118,7 @@ class FeatureTables:
     ) -> Iterator[list[str]]:
         """Ids of the examples of a partition that one parser parsed, file by file.
 
-        As with keys, those in files that cannot be read count as missing.
-
-        Args:
-            name: Name of the dataset; it need not exist.
-            tokenizer: Fingerprint of the tokenizer.
-            split: Split.
-            lang: Language.
-            parser: Fingerprint of the parser.
+        Those in files that cannot be read count as missing. The dataset need not exist.
         """
         card = self.card_of(name, tokenizer)
         if card is None:
@@ -163,26 +131,19 @@ class FeatureTables:
                 yield rows.filter(pc.equal(rows["parser"], parser))["example_id"].to_pylist()
 
     def delete(self, card: DatasetCard, example_keys: Sequence[str]) -> None:
-        """Remove examples from a dataset in one commit; older versions keep them until a vacuum.
-
-        Raises:
-            StoreBusyError: Other writers kept winning; nothing was removed.
-        """
+        """Remove examples from a dataset in one commit; older versions keep them until a vacuum."""
         table = self._table(card)
         table.delete("example_key", example_keys, _packed_row_group(table.snapshot()))
         self._expire(card)
 
     def card_of(self, name: str, tokenizer: str) -> DatasetCard | None:
-        """The card of a dataset under the tokenizer of this fingerprint, if there is one."""
         cards = (card for card in self._cards_of(name) if card.tokenizer_fingerprint == tokenizer)
         return next(cards, None)
 
     def version_of(self, card: DatasetCard) -> int:
-        """The newest version of a dataset."""
         return self._table(card).snapshot().version
 
     def has_repeats(self, card: DatasetCard, version: int | None = None) -> bool:
-        """As `KeyLookup.has_repeats`, for the examples of a dataset."""
         lookups = self._part_lookups(card, version)
         return any(lookup.has_repeats(version) for lookup in lookups)
 
@@ -191,7 +152,6 @@ class FeatureTables:
         return frozenset(path for one in self._part_lookups(card) for path in one.unreadable)
 
     def repeats(self, card: DatasetCard) -> int:
-        """How many examples of a dataset racing writers left in several rows."""
         return sum(len(lookup.repeated_keys()) for lookup in self._part_lookups(card))
 
     def _part_lookups(self, card: DatasetCard, version: int | None = None) -> Iterator[KeyLookup]:
@@ -199,11 +159,7 @@ class FeatureTables:
             yield self._lookup(card.name, card.folder, *part)
 
     def compact(self) -> None:
-        """Keep one row of each example, join small files, sort each partition by ``seq``.
-
-        Raises:
-            StoreBusyError, StoreError: A table was left as it was.
-        """
+        """Keep one row of each example, join small files, sort each partition by ``seq``."""
         for card, table, snapshot in list(self._all()):
             for split, lang in sorted({file.part for file in snapshot.files}):
                 lookup = self._lookup(card.name, card.folder, split, lang)
@@ -212,7 +168,6 @@ class FeatureTables:
             table.sort("seq", row_group=_packed_row_group(snapshot))
 
     def infos(self) -> list[DatasetInfo]:
-        """Every dataset at its newest version, by name and tokenizer."""
         infos = []
         for card, _, snapshot in self._all():
             rows: Counter[tuple[str, str]] = Counter()
@@ -231,12 +186,7 @@ class FeatureTables:
         return infos
 
     def find(self, name: str, tokenizer: str | None = None) -> tuple[DatasetCard, Table]:
-        """A dataset by name, and by name, folder or fingerprint prefix of its tokenizer.
-
-        Raises:
-            UnknownDatasetError, UnknownTokenizerError: There is none.
-            SpecError: There are several, and no tokenizer was named.
-        """
+        """A dataset by name, and by name, folder or fingerprint prefix of its tokenizer."""
         cards = list(self._cards_of(name))
         if not cards:
             known = self.location.folders()
@@ -263,7 +213,6 @@ class FeatureTables:
         return chosen[0], self._table(chosen[0])
 
     def tables(self, name: str | None = None) -> list[tuple[DatasetCard, Table]]:
-        """The card and table of every dataset, or of each tokenizer of one, by name."""
         names = self.location.folders() if name is None else [name]
         cards = [card for one in names for card in self._cards_of(one)]
         return [(card, self._table(card)) for card in cards]
@@ -281,7 +230,6 @@ class FeatureTables:
                 yield card
 
     def _card(self, name: str, folder: str) -> DatasetCard | None:
-        """The card of a table; it never changes once written."""
         path = f"{name}/{folder}"
         if path not in self._cards:
             table = open_table(self.location.child(name, folder))
@@ -291,7 +239,6 @@ class FeatureTables:
         return self._cards[path]
 
     def _agreed(self, card: DatasetCard) -> DatasetCard:
-        """The card of the table, if it is there and agrees; else the given one."""
         written = self._card(card.name, card.folder)
         if written is None:
             card.check_new()
@@ -324,17 +271,13 @@ class FeatureTables:
 
 
 def _packed_row_group(snapshot: Snapshot) -> int:
-    """Rows in a row group of a table that is rewritten.
-
-    The log does not tell pieces; bytes per row do well enough for the group's size.
-    """
+    """Rows in a row group of a table that is rewritten; the log tells bytes, but not pieces."""
     rows = sum(file.rows for file in snapshot.files)
     size = sum(file.size for file in snapshot.files)
     return max(1, ROW_GROUP_BYTES * rows // max(1, size))
 
 
 def _is(card: DatasetCard, tokenizer: str) -> bool:
-    """Whether a tokenizer is meant: by its name, its folder however written, or fingerprint."""
     names = (card.tokenizer, PurePath(card.tokenizer).name)
     return (
         tokenizer in names

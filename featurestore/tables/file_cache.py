@@ -2,8 +2,8 @@
 
 They are copies of whole files of remote stores, and tables that take long to make, such as the
 sorted keys of a store. Files of a store never change once written, so a copy stays true. A copy is
-made under another name and renamed when it is whole; readers and writers, of however many
-processes, meet in file locks, which end with the process that holds them.
+made under another name and renamed when it is whole; readers and writers of all processes use
+file locks, which end with the process that holds them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ CACHE_BYTES: Final = "PARSEBANK_CACHE_BYTES"
 DEFAULT_BYTES: Final = 10_000_000_000
 
 _CHUNK: Final = 16 << 20
-"""Bytes of one request."""
 
 _LOOK_AGAIN: Final = 0.02
-"""Seconds between two looks of a process that waits for another's fetch."""
 
 _PART: Final = ".part"
 _MADE: Final = re.compile(r"\d+-\w+")
@@ -57,11 +55,6 @@ class FileCache:
     whole; while it is fetched, ``.part`` follows the name. A fetch that was killed is continued by
     the next one. A copy in use is never removed. Tables that were made for a URL lie beside its
     copy, as ``<bytes>-<word>``.
-
-    Args:
-        folder: Where; made when the first file is fetched.
-        max_bytes: Bytes of all copies.
-        chunk: Bytes of one request.
     """
 
     def __init__(self, folder: Path, max_bytes: int, chunk: int = _CHUNK) -> None:
@@ -76,19 +69,17 @@ class FileCache:
         return None if path is None else _open_shared(path, pa.OSFile)
 
     def remove(self, url: str) -> None:
-        """Remove the copy of a file, which is read directly until it is copied again."""
         path = self._whole(url)
         if path is not None:
             path.unlink(missing_ok=True)
 
     def made(self, url: str) -> list[str]:
-        """Names of the tables that were made for a URL."""
         return sorted(name for name in _names(self._place(url)) if _MADE.fullmatch(name))
 
     def read(self, url: str, name: str) -> tuple[pa.RecordBatch, pa.NativeFile] | None:
         """A table that was made for a URL, mapped into memory, and its open file.
 
-        It stays on the disk until the file is closed or forgotten; ``None`` if it is not there.
+        It stays on the disk until the file is closed; ``None`` if it is not there.
         """
         path = self._place(url) / name
         if _size(path) != int(name.partition("-")[0]):
@@ -101,13 +92,7 @@ class FileCache:
             return None
 
     def keep(self, url: str, word: str, table: pa.RecordBatch) -> str | None:
-        """Keep a table that was made for a URL; its name, ``None`` where it finds no room.
-
-        Args:
-            url: What it was made for.
-            word: What tells it from others that were made for the same.
-            table: The table; what its schema's metadata says is kept, too.
-        """
+        """Keep a table that was made for a URL; return its name, or ``None`` without room."""
         counted = pa.MockOutputStream()
         _write_table(counted, table)
         name = f"{counted.size()}-{word}"
@@ -149,18 +134,10 @@ class FileCache:
         opened: Callable[[], pa.NativeFile],
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> bool:
-        """Copy a file, unless there is a copy; whether there is one now.
+        """Copy a file, unless there is a copy; ``True`` if there is one now.
 
         There is none, which is logged once, where it finds no room beside copies in use, or the
-        folder cannot be written.
-
-        Args:
-            url: What it is called.
-            opened: Opens the file in the store.
-            is_wanted: Called repeatedly; once it returns ``False``, the next fetch continues.
-
-        Raises:
-            OSError: The store cannot be read.
+        folder cannot be written. Once ``is_wanted`` returns ``False``, the next fetch continues.
         """
         if self._whole(url) is not None:
             return True
@@ -207,7 +184,6 @@ class FileCache:
     def _fill(
         self, draft: IO[bytes], source: pa.NativeFile, size: int, is_wanted: Callable[[], bool]
     ) -> bool:
-        """Copy what is missing; whether all is there now."""
         # A chunk is on the disk before the next one begins; nothing is known of the last.
         done = max(0, os.fstat(draft.fileno()).st_size - 1) // self._chunk * self._chunk
         source.seek(done)
@@ -287,7 +263,6 @@ def _bound(max_bytes: int | None) -> int:
 
 @contextmanager
 def _locked(part: Path, is_wanted: Callable[[], bool]) -> Iterator[IO[bytes] | None]:
-    """A draft for this process alone; ``None`` if another process finished or removed it."""
     try:
         draft = part.open("r+b")
     except FileNotFoundError:
@@ -327,7 +302,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def _open_shared(path: Path, opened: Callable[[str], pa.NativeFile]) -> pa.NativeFile | None:
-    """A copy that stays as long as it is open; ``None`` if it is gone."""
     try:
         file = opened(str(path))
     except OSError:
@@ -347,7 +321,6 @@ def _write_table(file: pa.NativeFile | IO[bytes], table: pa.RecordBatch) -> None
 
 
 def _remove_unused(path: Path) -> bool:
-    """Remove a copy that is not in use; whether it is gone."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -362,7 +335,6 @@ def _remove_unused(path: Path) -> bool:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still that of a path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -29,8 +29,6 @@ _FOOTER_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True)
 class _OpenFile:
-    """A file that is open, and the first row of each of its row groups with the end."""
-
     file: pq.ParquetFile
     starts: NDArray[np.int64]
 
@@ -58,10 +56,7 @@ class FileGoneError(UnreadableFileError):
 
 
 class DamagedFileError(UnreadableFileError):
-    """A file is there, and its bytes are not those that were committed.
-
-    ``parsebank store repair`` takes it out, and keeps what of it is whole.
-    """
+    """A file is there, and its bytes are not those that were committed."""
 
 
 class FileReader:
@@ -72,7 +67,6 @@ class FileReader:
     is compared with its CRC. Safe for threads.
 
     Args:
-        location: The folder.
         keep_open: Files that stay open for the next read; opening one costs more than a row.
         schema: Columns that read as null from files written before there were such columns.
         lease: Keeps the files; who reads for long calls `renew_lease` now and then.
@@ -112,13 +106,11 @@ class FileReader:
             return opened.starts
 
     def columns(self, path: str, columns: Sequence[str]) -> pa.Table:
-        """Whole columns of one file."""
         with self._opened(path, keep=False) as opened:
             table = opened.file.read(columns=list(columns), use_threads=False)
             return self._filled(table, columns)
 
     def row_group(self, path: str, group: int, columns: Sequence[str]) -> pa.Table:
-        """Columns of one row group."""
         with self._opened(path) as opened:
             table = opened.file.read_row_group(group, columns=list(columns), use_threads=False)
             return self._filled(table, columns)
@@ -134,7 +126,7 @@ class FileReader:
     def holding(
         self, path: str, rows: NDArray[np.integer], columns: Sequence[str]
     ) -> tuple[pa.Table, NDArray[np.integer]]:
-        """The row groups that hold chosen rows of one file, and where the rows are among theirs."""
+        """The row groups that hold chosen rows of one file, and the places of the rows in them."""
         with self._opened(path) as opened:
             starts = opened.starts
             group_of_row = np.searchsorted(starts, rows, side="right") - 1
@@ -156,16 +148,9 @@ class FileReader:
         return {name: table[name][at].as_py() for name in table.column_names}
 
     def fetch(self, paths: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
-        """Copy whole files to this machine, if the location keeps copies; they are read there.
+        """Copy whole files to this machine, if the location keeps copies, while wanted.
 
         Files without a copy are read where they are, by ranges.
-
-        Args:
-            paths: The files.
-            is_wanted: Called repeatedly; copying stops once it returns ``False``.
-
-        Raises:
-            FileGoneError: One was vacuumed.
         """
         copies = self.location.copies
         if copies is None:
@@ -183,7 +168,6 @@ class FileReader:
                 self._drop_footer(path)
 
     def close(self) -> None:
-        """Close the files; the next read opens them again."""
         with self._lock:
             self._idle.clear()
 
@@ -232,7 +216,6 @@ class FileReader:
         return file
 
     def _source(self, path: str) -> pa.NativeFile:
-        """The bytes of a file: here, of its copy, or where it lies."""
         if self.location.is_local:
             file = pa.OSFile(self._url(path))
             if not was_intact(path, file, self._url(path)):
@@ -246,7 +229,7 @@ class FileReader:
         return self.location.files.open_input_file(path)
 
     def fault(self, file: DataFile) -> UnreadableFileError | None:
-        """Why a file is not what was committed, by all of its bytes and by what the log says."""
+        """The difference of a file, by its bytes and by the log, from what was committed."""
         try:
             with self._named_faults(file.path):
                 with self.location.files.open_input_stream(file.path) as content:
@@ -289,7 +272,6 @@ class FileReader:
             raise StoreError(message) from error
 
     def _is_damaged(self, path: str) -> bool:
-        """Whether all bytes of a file can be read, and are not those that were committed."""
         try:
             with self.location.files.open_input_stream(path) as content:
                 return not is_intact(path, content)

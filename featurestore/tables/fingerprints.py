@@ -28,7 +28,7 @@ class FingerprintTable:
         self._lock = threading.Lock()
 
     def describe(self, fingerprint: str, kind: str, content: Mapping[str, Any]) -> bool:
-        """Record the content of a fingerprint once; whether it was new."""
+        """Record the content of a fingerprint once; ``True`` if it is new."""
         if fingerprint in self._rows:
             return False
         row = {
@@ -45,11 +45,7 @@ class FingerprintTable:
         return written
 
     def resolve(self, fingerprint: str) -> dict[str, Any]:
-        """The content behind a fingerprint.
-
-        Raises:
-            UnknownKeyError: It was never described.
-        """
+        """The content behind a fingerprint; `UnknownKeyError` if it was never described."""
         if fingerprint not in self._rows:
             self._refresh()
         if fingerprint not in self._rows:
@@ -59,7 +55,6 @@ class FingerprintTable:
         return dict(self._rows[fingerprint][1])
 
     def all(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Everything of a kind, by fingerprint and sorted by it."""
         self._refresh()
         rows = dict(self._rows)
         return {key: dict(rows[key][1]) for key in sorted(rows) if rows[key][0] == kind}
@@ -76,7 +71,6 @@ class FingerprintTable:
 
 
 def read_content(fingerprint: str, text: str) -> dict[str, Any]:
-    """The content of a row, which is stored as JSON."""
     try:
         content = parse_json(text)
     except (TypeError, ValueError) as error:

@@ -14,7 +14,6 @@ Keys = NDArray[np.uint64]
 
 
 def keys_of(digests: bytes) -> Keys:
-    """Keys from their 16 bytes each, one after the other. *Shape:* (N, 2)."""
     return np.frombuffer(digests, dtype=">u8").reshape(-1, 2).astype(np.uint64)
 
 
@@ -32,16 +31,15 @@ class Addresses:
 
     @property
     def found(self) -> NDArray[np.bool_]:
-        """Which keys are known. *Shape:* (N,)."""
+        """Mask of the known keys. *Shape:* (N,)."""
         return self.file >= 0
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is known of a run that lies in a file of this machine (`featurestore.tables.runs`).
+    """Facts of a run that lies in a file of this machine (`featurestore.tables.runs`).
 
     Attributes:
-        name: Of that file.
         rows: Keys of each of the run's files. *Shape:* (F,), int64.
         repeats: Keys that had several rows when the run was made. *Shape:* (K, 2).
         compared: Names of the other runs that ``repeats`` counts in.
@@ -63,8 +61,7 @@ class Run:
         high, low: Halves of the keys. *Shape:* (N,), uint64.
         file: File of each key, counted from ``first``. *Shape:* (N,), int32.
         row: Row in that file. *Shape:* (N,), int32.
-        first: Number of the first file.
-        gone: Which of the files are no longer active; ``None`` if all are. *Shape:* (F,).
+        gone: Mask of the files that are no longer active; ``None`` if all are. *Shape:* (F,).
         kept: For a run that lies in a file; ``None`` for one in memory.
     """
 
@@ -81,18 +78,15 @@ class Run:
 
     @property
     def active(self) -> int:
-        """Number of keys in active files."""
         if self.gone is None or self.kept is None:
             return len(self)
         return int(self.kept.rows[~self.gone].sum())
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
         return self.high.nbytes + self.low.nbytes + self.file.nbytes + self.row.nbytes
 
     def keys(self, where: NDArray[np.intp] | NDArray[np.bool_]) -> Keys:
-        """Some of the keys. *Shape:* (K, 2)."""
         return np.stack((self.high[where], self.low[where]), axis=1)
 
     def repeats(self) -> Keys:
@@ -101,7 +95,6 @@ class Run:
         return self.keys(np.flatnonzero(same))
 
     def is_gone(self, at: NDArray[np.intp] | int) -> NDArray[np.bool_] | bool:
-        """Whether the files of some keys are no longer active."""
         return False if self.gone is None else self.gone[self.file[at]]
 
     def without(self, files: NDArray[np.int32]) -> Run:
@@ -134,16 +127,13 @@ class KeyIndex:
 
     @property
     def in_memory(self) -> list[Run]:
-        """The runs in memory."""
         return [run for run in self._runs if run.kept is None]
 
     @property
     def in_files(self) -> list[Run]:
-        """The runs that lie in files, the longest first."""
         return [run for run in self._runs if run.kept is not None]
 
     def add(self, keys: Keys, file: int) -> None:
-        """Add the keys of a file, in row order."""
         if not len(keys):
             return
         rows = np.arange(len(keys), dtype=np.int32)
@@ -161,13 +151,11 @@ class KeyIndex:
         self._runs = tuple(sorted(runs, key=lambda one: (one.kept is None, -len(one))))
 
     def remove(self, files: Collection[int]) -> None:
-        """Forget the keys of files that are no longer active."""
         gone = np.asarray(sorted(files), dtype=np.int32)
         left = (run.without(gone) for run in self._runs) if len(gone) else self._runs
         self._runs = tuple(run for run in left if run.active)
 
     def has_repeats(self) -> bool:
-        """Whether a key has several rows."""
         return len(self.repeats()) > 0
 
     def repeats(self) -> Keys:
@@ -181,21 +169,13 @@ class KeyIndex:
         return keys[sum((_count(run, keys) for run in self._runs), np.zeros(len(keys))) > 1]
 
     def lacks(self, key: str) -> bool:
-        """Whether a key is surely not there; an eighth of the time of `find` for a single one.
-
-        Args:
-            key: 32 hexadecimal digits.
-        """
+        """``True`` if a key is surely not there; takes an eighth of the time of `find`."""
         high = np.uint64(int(key[:16], 16))
         places = ((run.high, run.high.searchsorted(high)) for run in self._runs)
         return not any(at < len(halves) and halves[at] == high for halves, at in places)
 
     def find_one(self, key: str) -> tuple[int, int] | None:
-        """File and row of a key, ``None`` if it is not there; a fifth of the time of `find`.
-
-        Args:
-            key: 32 hexadecimal digits.
-        """
+        """File and row of a key, or ``None``; takes a fifth of the time of `find`."""
         high, low = np.uint64(int(key[:16], 16)), np.uint64(int(key[16:], 16))
         for run in self._runs:
             at = int(run.high.searchsorted(high))
@@ -231,27 +211,25 @@ def merged(runs: Sequence[Run]) -> Run:
 
 
 def shared_keys(first: Run, second: Run) -> Keys:
-    """Keys that are in both of two runs. *Shape:* (K, 2)."""
     shorter, longer = sorted((first, second), key=len)
     keys = shorter.keys(np.arange(len(shorter)))
     return keys[_search(longer, keys)[1]]
 
 
 def _active_part(run: Run) -> Run:
-    """The active keys of a run, with the numbers that their files have in the index."""
     active = run if run.gone is None else _select(run, ~run.gone[run.file])
     return replace(active, file=active.file + np.int32(run.first), first=0, gone=None, kept=None)
 
 
 def _were_compared(first: Run, second: Run) -> bool:
-    """Whether the repeats of one of two runs count in those of the other."""
+    """``True`` if the repeats of one of two runs count in those of the other."""
     if first.kept is None or second.kept is None:
         return False
     return first.kept.name in second.kept.compared or second.kept.name in first.kept.compared
 
 
 def _count(run: Run, keys: Keys) -> NDArray[np.int64]:
-    """How many rows in active files each key has in a run. *Shape:* (N, 2) to (N,)."""
+    """Number of rows in active files of each key in a run. *Shape:* (N, 2) to (N,)."""
     counts = np.zeros(len(keys), np.int64)
     position, found = _search(run, keys)
     while found.any():
@@ -263,7 +241,7 @@ def _count(run: Run, keys: Keys) -> NDArray[np.int64]:
 def _search(
     run: Run, keys: Keys, position: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where each key is in a run, from a position on, and whether it is in an active file."""
+    """Place of each key in a run, from a position on, and a mask of those in active files."""
     last = len(run) - 1
     if position is None:
         position = np.searchsorted(run.high, keys[:, 0])

@@ -1,4 +1,4 @@
-"""How the tables of a store are written."""
+"""Layout of the tables of a store."""
 
 from __future__ import annotations
 
@@ -19,17 +19,14 @@ _PROPERTIES: Final = {
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How a table is written.
+    """Layout of a table.
 
     Attributes:
-        schema: Columns.
-        partition_by: Partition columns.
         statistics: Columns whose minimum and maximum go into the log.
         plain: Columns written without a dictionary (blobs and unique keys); no lists.
         hidden: Columns that SQL does not show: what they hold, others hold too.
-        nullable: Columns that may be null.
-        description: What a row is, for people who read the table with other tools.
-        comments: What each column holds, likewise.
+        description: Content of a row, for people who read the table with other tools.
+        comments: Content of each column, likewise.
         properties: Further table properties, such as ``parsebank.dataset``.
     """
 
@@ -53,7 +50,6 @@ class TableLayout:
         )
 
     def table_properties(self) -> dict[str, str]:
-        """Properties of the table as it is created."""
         columns = ",".join(self.statistics or (self.schema.names[0],))
         return {**_PROPERTIES, "delta.dataSkippingStatsColumns": columns, **self.properties}
 
@@ -65,8 +61,7 @@ class TableLayout:
     def parquet_options(self) -> dict[str, Any]:
         """Options of a Parquet writer: zstd level 1, no dictionary where it only costs time.
 
-        No reader uses the bounds of lists and blobs, and in small row groups they are a third of
-        the footer.
+        No reader uses the bounds of lists and blobs, a third of the footer in small row groups.
         """
         leaves = [leaf for column in self.stored_schema for leaf in _leaves(column, column.name)]
         flat = [name for name in self.stored_schema.names if name in leaves]
@@ -80,7 +75,6 @@ class TableLayout:
 
 
 def _leaves(column: pa.Field, path: str) -> list[str]:
-    """The paths of a column in Parquet."""
     if pa.types.is_list(column.type):
         return _leaves(column.type.value_field, f"{path}.list.element")
     if pa.types.is_struct(column.type):

@@ -26,11 +26,8 @@ class Lease:
     a process that died keeps nothing for good.
 
     Args:
-        root: The store.
         table: Folder of the dataset's table below ``datasets``.
-        version: The version.
-        paths: Its files that are read.
-        looked: When the files were last known to be of the newest version, in seconds since 1970.
+        looked: Time of the last look at the newest version, in seconds since 1970.
     """
 
     def __init__(
@@ -46,7 +43,7 @@ class Lease:
         self._is_warned = False
 
     def renew(self) -> None:
-        """Look whether the files need the lease, if the last look was long ago.
+        """Look if the files need the lease, unless the last look was a short time ago.
 
         A store that cannot be written is streamed without one, with a warning.
         """

@@ -29,7 +29,7 @@ class Location:
     Attributes:
         uri: Absolute path, or a URL such as ``s3://bucket/prefix``.
         options: Storage options of the object store, as ``deltalake`` takes them.
-        copies: Copies of remote files on this machine, if there are to be any.
+        copies: Cache of remote files on this machine, if any.
     """
 
     uri: str
@@ -71,11 +71,9 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether this is a folder of the local file system."""
         return "://" not in self.uri
 
     def child(self, *names: str) -> Location:
-        """A folder below this one."""
         return Location("/".join((self.uri, *names)), self.options, self.copies)
 
     @cached_property
@@ -96,7 +94,6 @@ class Location:
         return sorted(info.base_name for info in infos if info.type == pa_fs.FileType.Directory)
 
     def read(self, name: str) -> bytes | None:
-        """Content of a small file, ``None`` if there is none."""
         try:
             with self.files.open_input_stream(name) as stream:
                 return bytes(stream.read())
@@ -116,7 +113,7 @@ class Location:
             raise StoreError(f"cannot write {name} in {self.uri}: {error}") from error
 
     def write_new(self, name: str, content: bytes) -> bool:
-        """As `write`, unless there is such a file; whether there was none."""
+        """As `write`, unless there is such a file; ``True`` if there was none."""
         try:
             if self.is_local:
                 self._write_local(name, content, os.link)

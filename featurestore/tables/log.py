@@ -1,4 +1,4 @@
-"""The log of a Delta table on disk: its entries, and the wait until the disk holds them."""
+"""The log of a Delta table: its entries, and the wait until the disk holds them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ from syntax.strict_json import parse_json
 LOG: Final = "_delta_log"
 
 ENTRY: Final = re.compile(r"(\d{20})\.json")
-"""Name of an entry; the group is its version."""
 
 CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint(\..*)?\.parquet")
 """Name of a checkpoint, or of a part of one; the first group is its version."""
 
 
 def entry_name(version: int) -> str:
-    """Name of the entry of a version."""
     return f"{version:020d}.json"
 
 
 def checkpoint_name(version: int) -> str:
-    """Name of the checkpoint of a version."""
     return f"{version:020d}.checkpoint.parquet"
 
 
@@ -55,11 +52,6 @@ def sync_commits(location: Location, first: int, last: int) -> None:
 
     The table library renames an entry into place without waiting for its content: after a power
     failure it may be empty. An object store has nothing to wait for.
-
-    Args:
-        location: Folder of the table.
-        first: Version of the first.
-        last: Version of the last.
     """
     if location.is_local:
         try:
@@ -93,7 +85,6 @@ def _sync_commits(table: Path, first: int, last: int) -> None:
 
 
 def _removed_after(table: Path, version: int) -> set[str]:
-    """The data files that later versions removed."""
     removed: set[str] = set()
     while (entry := table / LOG / entry_name(version := version + 1)).exists():
         removed.update(paths_of(read_actions(entry.read_bytes()), "remove"))

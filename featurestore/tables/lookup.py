@@ -40,8 +40,6 @@ class KeyLookup:
     processes and the next start.
 
     Args:
-        table: The table.
-        reader: Reader of the table's files.
         column: Key column of 32 hexadecimal digits; or several columns, the `fingerprint` of whose
             values is the key.
         partition: Index only files with these partition values.
@@ -84,7 +82,6 @@ class KeyLookup:
         return len(self._index)
 
     def path(self, file: int) -> str:
-        """Path of a file by its number in `Addresses`."""
         return self._paths[file]
 
     def find(self, keys: Sequence[str]) -> Addresses:
@@ -97,7 +94,7 @@ class KeyLookup:
         return self._index.find(wanted)
 
     def holds(self, keys: Sequence[str]) -> NDArray[np.bool_]:
-        """Which keys the last look found; from memory alone. *Shape:* (N,)."""
+        """Mask of the keys that the last look found; from memory alone. *Shape:* (N,)."""
         return self._index.find(keys_of(key_bytes(list(keys)))).found
 
     def find_one(self, key: str) -> tuple[int, int] | None:
@@ -108,14 +105,14 @@ class KeyLookup:
         return self._index.find_one(key) if found is None and self._moved_on(version) else found
 
     def is_absent(self, keys: Sequence[str]) -> bool:
-        """Whether the last look shows none of the keys, and needs no new one; from memory alone."""
+        """``True`` if the last look shows no key, and needs no new one; from memory alone."""
         if time.monotonic() - self._looked >= self._refresh_seconds:
             return False
         key_bytes(list(keys))
         return all(map(self._index.lacks, keys))
 
     def has_repeats(self, version: int | None = None) -> bool:
-        """Whether racing writers left a key in several rows of a version, by default the newest.
+        """``True`` if racing writers left a key in several rows of the newest version.
 
         Also true of a version that is not the newest any more: that cannot be told.
         """
@@ -127,7 +124,6 @@ class KeyLookup:
             return self._repeats or version not in (None, self._version)
 
     def repeated_keys(self) -> list[str]:
-        """The keys that have several rows in the newest version."""
         self.refresh(force=True)
         return [f"{high:016x}{low:016x}" for high, low in self._index.repeats().tolist()]
 
@@ -136,7 +132,7 @@ class KeyLookup:
         self._looked = -float("inf")
 
     def refresh(self, force: bool = False) -> bool:
-        """Take in new files and forget removed ones; whether anything changed."""
+        """Take in new files and forget removed ones; ``True`` if anything changed."""
         with self._lock:
             if not force and time.monotonic() - self._looked < self._refresh_seconds:
                 return False
@@ -156,12 +152,12 @@ class KeyLookup:
         _LOG.error("%s; its keys count as missing until `parsebank store repair`", error)
 
     def _was_replaced(self, error: UnreadableFileError) -> bool:
-        """Whether the newest version has the rows elsewhere, so that the next look finds them."""
+        """``True`` if the newest version has the rows elsewhere, for the next look to find."""
         newest = {file.path for file in self._table.snapshot().files}
         return isinstance(error, FileGoneError) and error.path not in newest
 
     def _moved_on(self, version: int) -> bool:
-        """Whether a look, of this thread or of another one, has led past a version."""
+        """``True`` if a look, of this thread or of another one, has led past a version."""
         self.refresh()
         return self._version != version
 
@@ -207,7 +203,6 @@ class KeyLookup:
         return new + sum(map(len, self._index.in_memory)) >= KEPT_KEYS
 
     def _take(self, run: Run, paths: Sequence[str], instead: Collection[Run] = ()) -> None:
-        """Use a run that lies in a file."""
         first = len(self._paths)
         self._paths.extend(paths)
         self._index.put(replace(run, first=first), instead)
@@ -223,7 +218,6 @@ class KeyLookup:
         self._index.remove([self._active.pop(path) for path in changed])
 
     def _keep(self, runs: RunFiles) -> None:
-        """Keep the keys in memory, together with runs that are not much longer."""
         if not self._are_many(0):
             return
         joined, others = self._index.in_memory, self._index.in_files
@@ -261,14 +255,12 @@ class KeyLookup:
 def _run_files(
     table: Table, column: str | Sequence[str], partition: Mapping[str, str]
 ) -> RunFiles | None:
-    """Where runs of a table's keys are kept; ``None`` where nothing is."""
     if table.made is None:
         return None
     return RunFiles(table.made, json.dumps([table.location.uri, column, sorted(partition.items())]))
 
 
 def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:
-    """For each file, the positions of the keys found in it."""
     positions = np.flatnonzero(addresses.found)
     if not len(positions):
         return []

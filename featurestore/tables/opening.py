@@ -50,7 +50,7 @@ def _open_older(location: Location, version: int) -> DeltaTable:
 
 
 def _was_forgotten(log: Location, version: int) -> bool:
-    """Whether a vacuum took entries that a version is read from, though perhaps not its own.
+    """``True`` if a vacuum took entries that a version is read from, though perhaps not its own.
 
     A version is read from its checkpoint, or the last one before it and the entries in between. A
     vacuum deletes from the oldest on, and may have been killed.

@@ -35,7 +35,6 @@ ROW_GROUP = 128
 """Rows in a row group: fetching one key decodes one group of its file."""
 
 OPEN_FILES: Final = 32
-"""Files that stay open between two looks for a key."""
 
 BULK_FOOTERS: Final = 2 << 20
 """Bytes of footers that are remembered where many parses are read together, file by file: reading
@@ -44,19 +43,10 @@ one again costs a few milliseconds, and what 30 files of 100,000 parses have tak
 _PACKED: Final = ("record",)
 
 REPLACED: Final = 1_000
-"""Keys of repeated rows that are set right in one commit."""
 
 
 class ParseTable:
-    """Parses by key. Safe for threads; processes share the location.
-
-    Args:
-        root: The store.
-        cache_items: Decoded records kept in memory.
-        buffer_rows: Buffered records that start a commit.
-        buffer_seconds: Age of the oldest buffered record that starts a commit.
-        refresh_seconds: Parses of other processes may stay unseen for this long.
-    """
+    """Parses by key. Safe for threads; processes share the location."""
 
     def __init__(
         self,
@@ -91,17 +81,14 @@ class ParseTable:
         return {key: found[key] for key in keys if key in found}
 
     def get_packed(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """As `get_many`, each record in one piece of bytes (`featurestore.tables.encode.packed`).
-
-        Bytes are a tenth of the size of the lists in a record. Nothing is kept in memory.
-        """
+        """As `get_many`, but packed, a tenth of the size; nothing is kept in memory."""
         found = {key: pack_record(record) for key, record in self._buffer.get_many(keys).items()}
         others = [key for key in dict.fromkeys(keys) if key not in found]
         found.update(self._present(lambda: self._read_many(others, self._packed_rows)))
         return {key: found[key] for key in keys if key in found}
 
     def word_counts(self, keys: Sequence[str]) -> dict[str, int]:
-        """How many words the stored parses among ``keys`` have, of all their sentences."""
+        """Number of words of the stored parses among ``keys``, of all their sentences."""
         found = {
             key: record.parse.word_count for key, record in self._buffer.get_many(keys).items()
         }
@@ -110,17 +97,14 @@ class ParseTable:
         return found
 
     def get_many_cached(self, keys: Sequence[str]) -> dict[str, ParseRecord] | None:
-        """As `get_many`, from memory alone: ``None`` if the disk would have to be looked at.
-
-        Never waits, so an event loop may ask.
-        """
+        """As `get_many`, but ``None`` if it needs the disk. Never waits: an event loop may ask."""
         found = self._buffer.get_many(keys)
         found.update(self._cache.get_many([key for key in keys if key not in found]))
         others = [key for key in keys if key not in found]
         return found if not others or self._lookup.is_absent(others) else None
 
     def contains(self, keys: Sequence[str]) -> NDArray[np.bool_]:
-        """Which keys are stored or buffered. *Shape:* (N,)."""
+        """Mask of the keys that are stored or buffered. *Shape:* (N,)."""
         buffered = self._buffer.get_many(keys)
         stored = self._lookup.find(keys).found
         return np.logical_or(stored, [key in buffered for key in keys])
@@ -136,7 +120,6 @@ class ParseTable:
 
     @property
     def unreadable(self) -> frozenset[str]:
-        """Files that the last look skipped, because they are damaged or gone."""
         return frozenset(self._lookup.unreadable)
 
     def has_repeats(self, version: int | None = None) -> bool:
@@ -144,21 +127,12 @@ class ParseTable:
         return self._lookup.has_repeats(version)
 
     def repeats(self) -> int:
-        """How many keys racing writers left in several rows."""
         return len(self._lookup.repeated_keys())
 
     def append(
         self, records: Sequence[ParseRecord], transaction: Transaction | None = None
     ) -> bool:
-        """Append records in one durable commit.
-
-        Returns:
-            Whether they were written now; ``False`` if the transaction had been applied before.
-
-        Raises:
-            InputError: A record cannot be stored; nothing was written.
-            StoreBusyError, StoreError: Nothing was written.
-        """
+        """Append records in one durable commit; ``False`` if the transaction was applied before."""
         if not records and transaction is None:
             return False
         written = self.table.append(encode_parses(records), transaction, row_group=ROW_GROUP)
@@ -181,12 +155,7 @@ class ParseTable:
     def put(self, record: ParseRecord, durable: bool = False) -> None:
         """Write one record with the next group commit; readers of this store see it immediately.
 
-        Args:
-            record: The record.
-            durable: Wait until the record is committed.
-
-        Raises:
-            StoreError: The commit failed; the record stays buffered and is tried again.
+        With ``durable``, wait for the commit; if it fails, the record stays buffered.
         """
         check_record(record)
         generation = self._cache.generation
@@ -194,7 +163,7 @@ class ParseTable:
         self._cache.put_many([record], generation)
 
     def offer(self, record: ParseRecord) -> bool:
-        """As `put`, but never waits: whether there was room for the record."""
+        """As `put`, but never waits: ``True`` if there was room for the record."""
         check_record(record)
         generation = self._cache.generation
         taken = self._buffer.offer(record)
@@ -205,22 +174,14 @@ class ParseTable:
     def delete(self, keys: Sequence[str]) -> None:
         """Remove parses in one commit; older versions of the table keep them until a vacuum.
 
-        Examples that refer to them must have been deleted before:
-        `featurestore.maintenance.delete`.
-
-        Raises:
-            StoreBusyError: Other writers kept winning; nothing was removed.
+        Examples that refer to them must have been deleted before.
         """
         self.flush()
         self.table.delete("key", keys, row_group=ROW_GROUP)
         self.refresh()
 
     def keys_of_texts(self, texts: Collection[str]) -> list[str]:
-        """Keys of all parses of these texts: of any parser, language and mode. Reads every text.
-
-        Raises:
-            UnreadableFileError: A file that may hold one of the texts is damaged.
-        """
+        """Keys of all parses of these texts: of any parser, language and mode. Reads every text."""
         self.flush()
         files = self.table.snapshot().files
         if not files:
@@ -245,12 +206,7 @@ class ParseTable:
         self._lookup.refresh(force=True)
 
     def compact(self) -> None:
-        """Keep one row of each key, and join small files.
-
-        Raises:
-            StoreBusyError: Writers kept winning, so repeated rows are left; files were joined.
-            StoreError: The table cannot be compacted now; no key was lost.
-        """
+        """Keep one row of each key, and join small files, even if repeated rows must be left."""
         try:
             repeated = self._lookup.repeated_keys()
             for start in range(0, len(repeated), REPLACED):
@@ -264,30 +220,20 @@ class ParseTable:
         return encode_parses(list(self._read(keys).values()))
 
     def check(self) -> None:
-        """See whether the table can be read and written.
-
-        Raises:
-            StoreError: It cannot be read, or the last group commit failed.
-        """
+        """Raise `StoreError` if the table cannot be read, or the last group commit failed."""
         self.contains(["0" * 32])
         if self.failure is not None:
             raise StoreError(f"parses cannot be committed: {self.failure}")
 
     @property
     def failure(self) -> Exception | None:
-        """Why the last group commit failed; ``None`` as soon as one has succeeded again."""
+        """Error of the last group commit; ``None`` as soon as one has succeeded again."""
         return self._buffer.failure
 
     def flush(self) -> None:
-        """Commit everything that is buffered.
-
-        Raises:
-            StoreError: The commit failed; the records stay buffered.
-        """
         self._buffer.flush()
 
     def close(self) -> None:
-        """Flush, and end the group commits."""
         try:
             self._buffer.close()
         finally:
@@ -312,7 +258,7 @@ class ParseTable:
         return self._present(lambda: self._read_found(keys)) if keys else {}
 
     def _present(self, read: Callable[[], T]) -> T:
-        """What is read of the files that there are; parses in unreadable ones count as missing.
+        """Read from the files that exist; parses in unreadable ones count as missing.
 
         Keys that are known are not looked up in the log, so a compaction may have passed unnoticed
         for so long that the old files were vacuumed.
@@ -345,7 +291,6 @@ class ParseTable:
     def _read_many(
         self, keys: Sequence[str], read: Callable[[str, Sequence[str], NDArray[np.int32]], list[T]]
     ) -> dict[str, T]:
-        """What is read of the rows of keys, which are given file by file."""
         addresses = self._lookup.find(keys)
         found: dict[str, T] = {}
         for file, positions in group_by_file(addresses):

@@ -25,7 +25,7 @@ _WRITER: Final = "pins"
 make too: of two changes that follow the same one, the second is refused."""
 
 LEASE_HOURS: Final = 24.0
-"""How long a lease lasts; it is renewed once half of that is over."""
+"""Duration of a lease; it is renewed once half of that is over."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,9 @@ class Pin:
     """A name for one version of one dataset table; its files are kept.
 
     Attributes:
-        name: Of the pin; one per store.
         table: Folder of the table below ``datasets``, such as ``xnli/bert-base-...-5f0c``.
         by: The person or run that needs it.
-        until: When it ends, as ISO 8601 in UTC, for a lease; empty for a pin that stays.
+        until: End of a lease, as ISO 8601 in UTC; empty for a pin that stays.
     """
 
     name: str
@@ -50,7 +49,7 @@ _FIELDS: Final = tuple(field.name for field in fields(Pin))
 
 
 class PinTable:
-    """Pins, as a list of what was pinned and unpinned; the last word on a name counts.
+    """Pins, as a list of what was pinned and unpinned; the last row of a name counts.
 
     Changes follow one another in the order of their commits: each is made of all that were
     committed before, and is decided again when another one wins. Clocks do not matter.
@@ -62,12 +61,7 @@ class PinTable:
         self._reader = FileReader(self.table.location)
 
     def add(self, pin: Pin) -> None:
-        """Pin a version; the same pin again changes nothing.
-
-        Raises:
-            FileGoneError: The version cannot be read any more.
-            StoreBusyError, StoreError: The store cannot be read or written; try again.
-        """
+        """Pin a version that can still be read; the same pin again changes nothing."""
         while True:
             last, rows = self._rows()
             there = _pins(rows).get(pin.name)
@@ -95,15 +89,6 @@ class PinTable:
 
         Nothing is written while the newest version has these files too, nor where a pin, or
         another lease, keeps the version for long enough.
-
-        Args:
-            table: Folder of the table below ``datasets``.
-            version: The version.
-            paths: The files.
-
-        Raises:
-            FileGoneError: The version cannot be read any more.
-            StoreBusyError, StoreError: The store cannot be read or written; try again.
         """
         newest = open_table(self._datasets.child(table))
         if newest and {file.path for file in files_of(newest)}.issuperset(paths):
@@ -136,11 +121,7 @@ class PinTable:
             raise
 
     def remove(self, name: str) -> Pin:
-        """Forget a pin; the pin that it was.
-
-        Raises:
-            StoreBusyError, StoreError: Nothing was written.
-        """
+        """Forget a pin; return it."""
         while True:
             last, rows = self._rows()
             pin = _named(name, _pins(rows))
@@ -148,7 +129,6 @@ class PinTable:
                 return pin
 
     def get(self, name: str) -> Pin:
-        """The pin of a name."""
         return _named(name, self.all())
 
     def all(self) -> dict[str, Pin]:
@@ -156,11 +136,7 @@ class PinTable:
         return _pins(self._rows()[1])
 
     def versions(self, table: str, then: str) -> set[int]:
-        """The pinned versions of a dataset's table.
-
-        Args:
-            table: Folder of the table below ``datasets``.
-            then: What to do again once a pin that cannot be kept is removed.
+        """The pinned versions of a dataset's table; ``then`` is what to do again if one is lost.
 
         Raises:
             FileGoneError: A pinned version lacks files, or entries of the log.
@@ -187,7 +163,7 @@ class PinTable:
         return handle.transaction_version(_WRITER) or 0, sorted(rows, key=lambda row: row["at"])
 
     def _append(self, pin: Pin, kept: bool, last: int, rows: Sequence[dict[str, Any]]) -> bool:
-        """Add a row after the last change; whether no other change came first."""
+        """Add a row after the last change; ``False`` if another change came first."""
         # The clock of another machine may be ahead; the order must hold all the same.
         at = max([time.time_ns(), *(row["at"] + 1 for row in rows)])
         row = {**asdict(pin), "kept": kept, "at": at}
@@ -195,7 +171,7 @@ class PinTable:
         return self.table.append(data, Transaction(_WRITER, last + 1))
 
     def fault(self, pin: Pin) -> str | None:
-        """Why the version of a pin cannot be read; ``None`` if it can."""
+        """The reason that the version of a pin cannot be read; ``None`` if it can."""
         location = self._datasets.child(pin.table)
         newest = open_table(location)
         if newest is None or not 0 <= pin.version <= newest.version():
@@ -220,7 +196,6 @@ class PinTable:
 
 
 def _pins(rows: Sequence[dict[str, Any]]) -> dict[str, Pin]:
-    """What is pinned after these rows, and not over, in the order of pinning."""
     pins: dict[str, Pin] = {}
     for row in rows:
         pins.pop(row["name"], None)

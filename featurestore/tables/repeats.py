@@ -17,20 +17,10 @@ from featurestore.tables.rows import read_row_index
 from featurestore.tables.snapshot import in_partition
 
 _AT_ONCE: Final = 500
-"""Keys that are set right in one commit."""
 
 
 def remove_repeats(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> None:
-    """Keep one row of each of these examples: the one that readers of the dataset see.
-
-    Args:
-        table: A dataset table.
-        partition: Split and language of the examples.
-        keys: Example keys that have several rows there.
-
-    Raises:
-        StoreBusyError, StoreError: The rest is left as it was.
-    """
+    """Keep one row of each of these examples: the one that readers of the dataset see."""
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
         table.replace(partial(_seen_rows, table, partition, some), "example_key", partition)

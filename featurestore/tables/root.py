@@ -15,21 +15,13 @@ from syntax.errors import StoreFormatError
 from syntax.strict_json import parse_json
 
 FORMAT: Final = 3
-"""Version of the store's layout: 3, files are named by what is in them."""
 
 MARKER: Final = "parsebank.json"
 """File with the format of a folder; written before its first table."""
 
 
 class StoreRoot:
-    """A checked location whose marker is written before its first table.
-
-    Args:
-        uri: A local folder, or a URL such as ``s3://bucket/prefix``; it need not exist.
-        options: Options of the object store.
-        copies: Copies of remote files on this machine, and what is made from tables, if there are
-            to be any.
-    """
+    """A checked location whose marker is written before its first table; it need not exist."""
 
     def __init__(
         self,
@@ -42,7 +34,6 @@ class StoreRoot:
         self._format = read_format(self.location)
 
     def table(self, layout: TableLayout, *names: str) -> Table:
-        """A table in a folder below the root; it need not exist."""
         return Table(
             self.location.child(*names),
             layout,

@@ -24,7 +24,6 @@ from syntax.fingerprint import fingerprint
 from syntax.strict_json import parse_json
 
 CHUNK_PIECES: Final = 262_144
-"""Pieces in a chunk, about; streams shuffle chunks."""
 
 KEPT_ROWS: Final = 16_384
 """Examples from which on an index is kept: reading fewer takes a fraction of a second."""
@@ -39,7 +38,7 @@ _AT_ONCE: Final = 1 << 20
 
 @dataclass(frozen=True)
 class KeptRows:
-    """What all examples of an index amount to, where the index lies in a file.
+    """Summary of all examples of an index that lies in a file.
 
     Attributes:
         counts, chunk_starts, content: As `RowIndex` has them.
@@ -60,7 +59,6 @@ class RowIndex:
     """The examples of a dataset in sequence order: split, language, ``seq``.
 
     Attributes:
-        paths: The files.
         file, row: File of each example, and its row there. *Shape:* (N,).
         pieces: Stored pieces of each example, over all its segments. *Shape:* (N,), int64.
         part: Partition of each example, as position in ``parts``. *Shape:* (N,).
@@ -68,7 +66,7 @@ class RowIndex:
         parser: Parser of each example, as position in ``parsers``. *Shape:* (N,).
         parsers: Fingerprints of the parsers.
         keys: Key of each example. *Shape:* (N, 2).
-        repeat: How many times each example stands before, where some are repeated; None where none
+        repeat: Earlier occurrences of each example, where some are repeated; None where none
             is. *Shape:* (N,).
         kept: For an index that lies in a file, whose arrays take no memory of their own.
     """
@@ -99,7 +97,6 @@ class RowIndex:
 
     @cached_property
     def chunk_starts(self) -> NDArray[np.int64]:
-        """Where chunks start: see `chunk_starts`. *Shape:* (C,)."""
         return chunk_starts(self.pieces) if self.kept is None else self.kept.chunk_starts
 
     @cached_property
@@ -113,7 +110,6 @@ class RowIndex:
         return content.hexdigest()
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> RowIndex:
-        """Some of the examples."""
         return RowIndex(
             self.paths,
             self.file[which],
@@ -148,13 +144,9 @@ class RowIndex:
 
 
 def chunk_starts(pieces: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Cut a sequence wherever another `CHUNK_PIECES` have been passed.
+    """First examples of the chunks, cut wherever another `CHUNK_PIECES` have been passed.
 
-    Args:
-        pieces: Of each example. *Shape:* (N,).
-
-    Returns:
-        The first example of each chunk, one chunk where there is no example. *Shape:* (C,).
+    Without an example there is one chunk. *Shape:* (N,) to (C,).
     """
     starts, done, last = [np.zeros(1, np.int64)], 0, 0
     for first in range(0, len(pieces), _AT_ONCE):
@@ -166,13 +158,7 @@ def chunk_starts(pieces: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def open_row_index(table: Table, reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
-    """The index of files of a table; of many examples, it is kept on this machine.
-
-    Args:
-        table: The table.
-        reader: Reads its files.
-        files: The files; who asks for the same ones again gets the kept index.
-    """
+    """The index of files of a table; of many examples, it is kept on this machine."""
     made = table.made
     if made is None or sum(file.rows for file in files) < KEPT_ROWS:
         return read_row_index(reader, files)
@@ -234,7 +220,7 @@ def _keep(made: FileCache, url: str, index: RowIndex, files: Sequence[DataFile])
 def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
     """Read the index columns of files; every example once, in sequence order.
 
-    An example that racing writers appended twice has one key; the copies are equal, and one stays.
+    Of an example that racing writers appended twice, one copy stays; they are equal.
     """
     parts = sorted({file.part for file in files})
     indexes = [_nothing(parts), *(_of_file(reader, file, parts) for file in files)]
@@ -261,7 +247,6 @@ def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:
 def _of_file(
     reader: FileReader, file: DataFile, parts: Sequence[tuple[str, str]]
 ) -> tuple[RowIndex, NDArray[np.int64]]:
-    """The index of one file in the order of its rows, and their ``seq``."""
     rows = reader.columns(file.path, _COLUMNS)
     names = np.asarray(strings(rows["parser"]), dtype=object)
     parsers, parser = np.unique(names.astype(str), return_inverse=True)
@@ -283,7 +268,6 @@ def _of_file(
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
-    """In sequence order, the first of each key only."""
     high, low = index.keys.T
     index = index.select(np.lexsort((low, high, seq, index.part)))
     high, low = index.keys.T

@@ -29,19 +29,13 @@ _FORMAT: Final = 1
 
 
 class RunFiles:
-    """The runs that are kept of one key column of one table.
-
-    Args:
-        cache: Where.
-        name: Table, column, and which files of the table.
-    """
+    """The runs that are kept of one key column of one table."""
 
     def __init__(self, cache: FileCache, name: str) -> None:
         self._cache = cache
         self._url = f"keys:{name}"
 
     def making(self) -> AbstractContextManager[None]:
-        """Wait until no other process of this machine keeps runs of the table."""
         return self._cache.making(self._url)
 
     def load(
@@ -50,10 +44,6 @@ class RunFiles:
         """Kept runs and the paths of their files, the longest first; no file is in two of them.
 
         Runs that are of no use any more are removed.
-
-        Args:
-            files: The active files by path.
-            known: Files whose keys are known.
         """
         covered = set(known)
         found = filter(None, map(self._read, self._cache.made(self._url)))
@@ -75,16 +65,7 @@ class RunFiles:
     def write(
         self, run: Run, paths: Sequence[str], others: Sequence[Run]
     ) -> tuple[Run, list[str]] | None:
-        """Keep a run; the same out of its file, with the paths of its files.
-
-        Args:
-            run: A run in memory.
-            paths: Of all files of the index, by number.
-            others: The other runs that are kept.
-
-        Returns:
-            ``None`` where there is no room for it.
-        """
+        """Keep a run; return it out of its file, with its paths, or ``None`` without room."""
         rows = np.bincount(run.file, minlength=len(paths))
         numbers = np.flatnonzero(rows)
         place = np.zeros(len(paths), np.int32)

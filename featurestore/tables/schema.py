@@ -13,14 +13,12 @@ _STRINGS: Final = pa.list_(pa.string())
 _INTEGERS: Final = pa.list_(pa.int32())
 
 WORD_STRINGS: Final = tuple(name for name in WORD_COLUMNS if name != "head")
-"""Columns of a parse with one string per word; ``misc`` is one too, where the parser gave it."""
 
 PARSE_INTEGERS: Final = (
     *("head", "word_start", "word_end"),
     *("token_start", "token_end", "token_first_word"),
     *("sentence_start", "sentence_end", "sentence_first_word"),
 )
-"""Columns of a parse with one integer per word, token or sentence."""
 
 _ABOUT_PARSES: Final = {
     "key": "32 hexadecimal digits: hash of parser, language, mode and text",
@@ -65,7 +63,6 @@ PARSES: Final = TableLayout(
 """``record`` has all of a parse but its key (`encode.packed`)."""
 
 PARSE_COLUMNS: Final = tuple(name for name in PARSES.schema.names if name != "record")
-"""What a parse can be read from without it."""
 
 VECTORS: Final = {
     "input_ids": "int32",
@@ -79,7 +76,6 @@ VECTORS: Final = {
 """Per-piece vectors and their little-endian dtypes; ``offsets`` has two numbers per piece."""
 
 MATRIX_BLOBS: Final = ("distance", "depth", "ancestor")
-"""Columns with one blob per segment."""
 
 TOKENS: Final = ("token_counts", "token_offsets")
 """The tokens that a dataset brought: how many for each segment, 0 for running text, null where
@@ -99,10 +95,8 @@ EXAMPLE_COLUMNS: Final = (
     *((name, pa.list_(pa.binary())) for name in MATRIX_BLOBS),
     *zip(TOKENS, (_INTEGERS, pa.binary()), strict=True),
 )
-"""Columns of every dataset table, before its own label columns."""
 
 NULLABLE_EXAMPLE_COLUMNS: Final = (*MATRIX_BLOBS, *TOKENS)
-"""Columns of examples that may be null; so may every label."""
 
 ABOUT_EXAMPLES: Final = {
     "split": "Split of the dataset",
@@ -137,7 +131,6 @@ LABEL_TYPES: Final = {
         pa.struct({"start_char": pa.int32(), "end_char": pa.int32(), "label": pa.string()})
     ),
 }
-"""Column type of each label kind; names are stored as such, which SQL can read."""
 
 DROPS: Final = TableLayout(
     schema=pa.schema(
@@ -192,5 +185,5 @@ PINS: Final = TableLayout(
         "at": "Order of the rows; nanoseconds since 1970",
     },
 )
-"""What was pinned (``kept``) and unpinned; ``at`` orders the rows as they were committed: the time,
-in nanoseconds since 1970, or one more than any before where the clock is behind."""
+"""``at`` orders the rows as they were committed: the time in nanoseconds since 1970, or one more
+than any before where the clock is behind."""

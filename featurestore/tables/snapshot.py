@@ -23,10 +23,8 @@ class DataFile:
 
     Attributes:
         path: Path below the table's folder.
-        rows: Number of rows.
         size: Bytes.
-        partition: Partition columns and their values.
-        written: When, in milliseconds since 1970.
+        written: Time in milliseconds since 1970.
     """
 
     path: str
@@ -41,15 +39,7 @@ class DataFile:
         return self.partition["split"], self.partition["lang"]
 
     def check(self, rows: int, size: int) -> None:
-        """Refuse a file of which the log says something else than the file.
-
-        Args:
-            rows: Rows that it has.
-            size: Its bytes.
-
-        Raises:
-            DamagedFileError: The log has another number, or another partition than the path.
-        """
+        """Refuse a file whose rows, bytes or partition the log does not confirm."""
         folders = self.path.split("/")[:-1]
         named = {name: unquote(value) for name, _, value in (x.partition("=") for x in folders)}
         found = (rows, size, named)
@@ -70,7 +60,6 @@ class Snapshot:
 
 
 def snapshot_of(handle: DeltaTable) -> Snapshot:
-    """The version behind a handle."""
     return Snapshot(handle.version(), files_of(handle))
 
 
@@ -95,7 +84,6 @@ def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
 
 
 def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> list[DataFile]:
-    """The files whose partition has all these values."""
     return [
         file
         for file in files
@@ -104,7 +92,7 @@ def in_partition(files: Sequence[DataFile], partition: Mapping[str, str]) -> lis
 
 
 def changed_files(location: Location, files: Iterable[DataFile]) -> list[str]:
-    """Paths of files on a local disk that have another size than was committed, or are gone.
+    """Paths of local files that have another size than was committed, or are gone.
 
     Files of an object store are not looked at: that takes a request for each.
     """
@@ -124,17 +112,10 @@ def _rows(actions: Any) -> list[dict[str, Any]]:
 def arrow_dataset(
     location: Location, files: Sequence[DataFile], schema: pa.Schema
 ) -> pa_dataset.Dataset:
-    """Files as an Arrow dataset; a column that a file lacks is null.
+    """Files as an Arrow dataset; a column that a file lacks is null, pages are compared with CRCs.
 
     Not `DeltaTable.to_pyarrow_dataset`: that takes bounds that were not written for null, so that a
-    filter on such a column finds nothing.
-
-    Pages are compared with their CRCs.
-
-    Args:
-        location: Folder of the table.
-        files: Its files; partition columns have the type string.
-        schema: All columns.
+    filter on such a column finds nothing. Partition columns have the type string.
     """
     import pyarrow.dataset as pa_dataset  # imports pandas, where that is installed
 

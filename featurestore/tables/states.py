@@ -41,7 +41,6 @@ STATES: Final = TableLayout(
 )
 
 ROW_GROUP_BYTES: Final = 4 << 20
-"""Bytes of states in a row group, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,6 @@ class StatesTable:
     """One encoder's states for one dataset; append-only, found by example key.
 
     Args:
-        root: The store.
-        card: The dataset.
         identity: Fingerprint of encoder, layer and everything else that the states depend on.
         width: Numbers of a state.
     """
@@ -74,16 +71,10 @@ class StatesTable:
         self._lookup = KeyLookup(self.table, self._reader, "example_key")
 
     def holds(self, keys: Keys) -> NDArray[np.bool_]:
-        """Which examples have states. *Shape:* (N, 2) to (N,)."""
+        """Mask of the examples that have states. *Shape:* (N, 2) to (N,)."""
         return self._lookup.find(_digits(keys)).found
 
     def append(self, keys: Keys, examples: Sequence[WordStates]) -> None:
-        """Append the states of examples in one commit.
-
-        Raises:
-            SpecError: States are of another width or dtype.
-            StoreBusyError, StoreError: Nothing was written.
-        """
         if not examples:
             return
         for one in examples:
@@ -108,11 +99,6 @@ class StatesTable:
         self._lookup.expire()
 
     def read(self, keys: Keys) -> list[WordStates]:
-        """The states of examples, in the requested order.
-
-        Raises:
-            UnknownKeyError: An example has none.
-        """
         addresses = self._lookup.find(_digits(keys))
         if not addresses.found.all():
             missing = _digits(keys[~addresses.found])
@@ -148,6 +134,5 @@ def states_tables(root: StoreRoot) -> Iterator[tuple[str, Table]]:
 
 
 def _digits(keys: Keys) -> list[str]:
-    """Keys as 32 hexadecimal digits each."""
     pairs: list[Any] = keys.tolist()
     return [f"{high:016x}{low:016x}" for high, low in pairs]

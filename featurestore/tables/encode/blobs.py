@@ -1,4 +1,4 @@
-"""Matrices of one segment as bytes: what the columns distance, depth and ancestor hold.
+"""Matrices of one segment as bytes, in the columns distance, depth and ancestor.
 
 *distance*: L x L numbers, row by row, uint8 or little-endian uint16 (the length tells which, since
 no square is twice another). *depth*: L numbers of the same two kinds. *ancestor*: L rows of
@@ -22,19 +22,13 @@ Blobs = tuple[bytes, bytes, bytes]
 """Distance, depth and ancestor of one segment."""
 
 _GROUP: Final = 64
-"""Segments laid out in one pass."""
 
 _GROUP_CELLS: Final = 4_000_000
 """Cells of a matrix of one pass, at most, unless a single segment has more."""
 
 
 def matrix_blobs(head: NDArray[np.integer[Any]]) -> Blobs:
-    """Distance, depth and ancestor blobs of a segment.
-
-    Args:
-        head: Attach tree over the pieces: -1 at sentence roots, -2 at pieces without a word,
-            to and from which there is no path. *Shape:* (L,).
-    """
+    """Blobs of an attach tree (L,): -1 at sentence roots, -2 at pieces without a word or path."""
     matrices = tree_matrices(head)
     return (
         pack_numbers(matrices.distance),
@@ -46,8 +40,7 @@ def matrix_blobs(head: NDArray[np.integer[Any]]) -> Blobs:
 def many_matrix_blobs(heads: Sequence[NDArray[np.integer[Any]]]) -> list[Blobs]:
     """`matrix_blobs` of each of many segments, five times faster.
 
-    Segments of similar length share a pass, and an array that comes several times (the premise of
-    several hypotheses) is laid out once.
+    Segments of similar length share a pass; an array that comes several times is laid out once.
     """
     distinct = sorted({id(head): head for head in heads}.values(), key=len)
     buffers = MatrixBuffers()
@@ -87,12 +80,10 @@ def _group_blobs(group: Sequence[NDArray[np.integer[Any]]], buffers: MatrixBuffe
 
 
 def pack_numbers(numbers: NDArray[Any]) -> bytes:
-    """Distances or depths, row by row; `decode_distance` and `decode_depth` invert it."""
     return numbers.astype(numbers.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def pack_bits(ancestor: NDArray[np.bool_]) -> bytes:
-    """An ancestor relation (L, L) as bits; `decode_ancestor` inverts it."""
     return np.packbits(ancestor, axis=1, bitorder="little").tobytes()
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def offsets_of(lengths: Iterable[int]) -> NDArray[np.int64]:
-    """Where each item starts, and where the last ends. *Shape:* (N + 1,)."""
+    """Start of each item, and end of the last. *Shape:* (N + 1,)."""
     sizes = np.fromiter(lengths, dtype=np.int64)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
@@ -19,25 +19,14 @@ def offsets_of(lengths: Iterable[int]) -> NDArray[np.int64]:
 def list_column(
     lengths: Sequence[int], values: pa.Array, missing: Sequence[bool] | None = None
 ) -> pa.ListArray:
-    """A ``list<>`` column from the values of all rows, one after the other.
-
-    Args:
-        lengths: Values of each row.
-        values: All values.
-        missing: Which rows, of length 0, are null.
-    """
+    """A ``list<>`` column from the values of all rows, one after the other."""
     offsets = pa.array(offsets_of(lengths).astype(np.int32))
     mask = None if missing is None else pa.array(missing, pa.bool_())
     return pa.ListArray.from_arrays(offsets, values, mask=mask)
 
 
 def binary_column(starts: NDArray[np.int64], values: NDArray[Any]) -> pa.BinaryArray:
-    """A binary column of little-endian numbers.
-
-    Args:
-        starts: Where each row starts in ``values``, counted in numbers. *Shape:* (N + 1,).
-        values: The numbers of all rows.
-    """
+    """A binary column of little-endian numbers; ``starts`` (N + 1,) counts in numbers."""
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     offsets = (starts * little.itemsize).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(little.view(np.uint8))]
@@ -45,7 +34,6 @@ def binary_column(starts: NDArray[np.int64], values: NDArray[Any]) -> pa.BinaryA
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -73,7 +61,6 @@ def _numbers(array: pa.BinaryArray, dtype: str) -> NDArray[Any]:
 
 
 def strings(column: pa.ChunkedArray) -> list[Any]:
-    """The Python values of a column of strings that repeat, each made once."""
     encoded = one_array(column).dictionary_encode() if len(column) else None
     return [] if encoded is None else shared_strings(encoded)
 

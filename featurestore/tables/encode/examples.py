@@ -29,7 +29,6 @@ take gigabytes that are never read. Its example is stored as one without matrice
 def encode_examples(
     card: DatasetCard, split: str, lang: str, rows: Sequence[ExampleRow], matrices: bool
 ) -> pa.Table:
-    """One table row per example."""
     for row in rows:
         _check(card, row)
         _check_local(card, row)

@@ -1,4 +1,4 @@
-"""A whole parse in one piece of bytes: what the column ``record`` of the table ``parses`` holds.
+"""A whole parse in one piece of bytes, the column ``record`` of the table ``parses``.
 
 The columns are for those who ask about many parses. Who wants one reads this column alone, a tenth
 of the work. A record is
@@ -59,19 +59,15 @@ _PER_WORD: Final = ("upos", "xpos", "feats", "deprel")
 
 
 class _Places(dict[str | None, int]):
-    """Where each string of one record is in its list; a new one is put at the end."""
-
     def __missing__(self, string: str | None) -> int:
         place = self[string] = len(self) + 2  # two places have no string
         return place
 
     def written(self) -> list[str]:
-        """Those that are not known."""
         return [string for string in list(self)[len(_PLACES) :] if string is not None]
 
 
 def pack_record(record: ParseRecord) -> bytes:
-    """All of a record but its key."""
     parse, places = record.parse, _Places(_PLACES)
     names = [places[name] for name in (record.lang, record.parser, record.mode)]
     tokens = (
@@ -115,7 +111,6 @@ def _gaps(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
 
 
 def _string_places(parse: Parse, places: _Places) -> Iterable[int]:
-    """Places of all forms, of all lemmas, and so on."""
     form = _form_places(parse, places)
     lemma = _lemma_places(parse, places)
     # Word by word: tags that come together are then neighbours, which compresses better.
@@ -146,12 +141,6 @@ def _is_lowered(form: str, lemma: str | None) -> bool:
 
 
 def unpack_record(key: str, packed: bytes) -> ParseRecord:
-    """The record that `pack_record` was given.
-
-    Args:
-        key: Its key.
-        packed: What `pack_record` gave.
-    """
     try:
         return _unpacked(key, packed)
     except (struct.error, ValueError, IndexError, AttributeError) as error:
@@ -163,7 +152,6 @@ def _damaged(key: str, error: Exception) -> StoreFormatError:
 
 
 def _head(key: str, packed: bytes) -> tuple[int, ...]:
-    """Kind, flags, and how many words, tokens, sentences and numbers there are."""
     version, *head = _HEAD.unpack_from(packed)
     if version != _VERSION:
         raise StoreFormatError(
@@ -201,24 +189,19 @@ def _unpacked(key: str, packed: bytes) -> ParseRecord:
 
 
 class _Numbers:
-    """The numbers of a record, taken from the front."""
-
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
         self._at = 0
 
     def take(self, count: int) -> list[int]:
-        """The next numbers."""
         start, self._at = self._at, self._at + count
         return self._numbers[start : self._at]
 
     def spans(self, kind: str, count: int) -> dict[str, Any]:
-        """The next spans, by the names of their columns."""
         bounds = list(accumulate(self.take(2 * count)))
         return {f"{kind}_start": bounds[::2], f"{kind}_end": bounds[1::2]}
 
     def rest(self) -> list[int]:
-        """All that are left."""
         return self._numbers[self._at :]
 
 

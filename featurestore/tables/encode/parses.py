@@ -39,7 +39,6 @@ def check_record(record: ParseRecord) -> None:
 
 
 def encode_parses(records: Sequence[ParseRecord]) -> pa.Table:
-    """One row per record."""
     try:
         key_bytes([record.key for record in records])
         plain = {
@@ -71,12 +70,6 @@ def _lists(parses: Sequence[Parse], name: str, kind: pa.DataType) -> pa.ListArra
 
 
 def unpack_parses(keys: Sequence[str], packed: pa.ChunkedArray) -> list[ParseRecord]:
-    """The records of rows, from their column ``record``.
-
-    Args:
-        keys: Key of each row.
-        packed: The column; not null.
-    """
     return [unpack_record(*row) for row in zip(keys, packed.to_pylist(), strict=True)]
 
 

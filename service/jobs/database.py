@@ -91,7 +91,7 @@ shards = Table(
 
 
 BUSY_SECONDS: Final = 30
-"""How long a statement may wait: for a lock, or for a server that does not answer."""
+"""Longest wait of a statement: for a lock, or for a server that does not answer."""
 
 _POSTGRES_DRIVER: Final = "postgresql+pg8000"
 _SHORT_FORMS: Final = ("postgresql", "postgres")
@@ -108,10 +108,9 @@ class JobDatabaseError(WorkError):
 def open_database(url: str) -> Engine:
     """Connect, and create the tables that are missing; replicas may do so at the same time.
 
-    Args:
-        url: SQLAlchemy URL, such as ``sqlite:///state/jobs.sqlite`` or
-            ``postgresql://user:password@host/database``; with ``?timeout=`` seconds, a statement
-            waits for so long instead of `BUSY_SECONDS`.
+    The URL is one of SQLAlchemy, such as ``sqlite:///state/jobs.sqlite`` or
+    ``postgresql://user:password@host/database``; with ``?timeout=`` seconds, a statement waits for
+    so long instead of `BUSY_SECONDS`.
     """
     engine = _engine(_read_url(url))
     try:
@@ -127,7 +126,6 @@ def open_database(url: str) -> Engine:
 
 
 def database_url(settings: Settings) -> str:
-    """SQLAlchemy URL of the job tables."""
     return settings.jobs_url or sqlite_url(settings.state_dir / "jobs.sqlite")
 
 

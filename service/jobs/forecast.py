@@ -1,7 +1,7 @@
-"""What a backfill would do, without doing it: every line is read, nothing is kept.
+"""Forecasts of backfills: every line is read, nothing is kept.
 
-Lines are sorted as a shard sorts them (`service.jobs.lines`), up to what only the parser can say.
-What that, the time and the disk come to is measured on a sample of them (`service.jobs.measure`).
+Lines are sorted as a shard sorts them (`service.jobs.lines`). Parser errors, time and disk are
+measured on a sample of them (`service.jobs.measure`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,6 @@ class Forecaster:
         self._lines, self._texts = bytearray(), bytearray()
 
     def count(self, group: Sequence[ReadLine]) -> None:
-        """Take in some lines."""
         features, keys = self._receiver.store.features, [line.key for line in group]
         held = features.existing(*self._request.part, keys)
         self._changed.add(group, held)
@@ -169,11 +168,7 @@ async def forecast(
 ) -> ForecastAnswer:
     """Count the lines of a backfill upload, and measure a sample of them.
 
-    Args:
-        receiver: What would receive the upload.
-        name: Dataset in the path.
-        chunks: The body, cut anywhere.
-        samplers: Threads that wait for the samples, which may take minutes.
+    ``samplers`` are threads that wait for the samples, which may take minutes.
     """
     async with open_upload(receiver, name, chunks) as (lines, request):
         counting = await asyncio.to_thread(Forecaster, receiver, request)

@@ -46,9 +46,9 @@ _JOB_STATES: Final[tuple[JobState, ...]] = ("queued", "running", "done", "failed
 
 @dataclass(frozen=True, slots=True)
 class JobTotals:
-    """Numbers of jobs, for each state, and of the shards of all jobs that were not cancelled.
+    """Numbers of jobs by state, and of the shards of all jobs that were not cancelled.
 
-    Shards that no worker has claimed are waiting, those that were given up have failed.
+    Shards that no worker has claimed are waiting; those that were given up have failed.
     """
 
     jobs: dict[JobState, int]
@@ -60,10 +60,7 @@ class JobTotals:
 class JobLedger:
     """The service's side of the job tables.
 
-    Args:
-        engine: From `open_database`.
-        retry_seconds: Time after its end in which a failed job may be tried again.
-        clock: As for `JobQueue`.
+    A failed job may be tried again for ``retry_seconds`` after its end.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class JobLedger:
 
     @classmethod
     def of(cls, engine: Engine, settings: Settings) -> JobLedger:
-        """The ledger that keeps failed jobs for as long as the operator wants."""
         return cls(engine, retry_seconds=settings.job_retry_days * _DAY_SECONDS)
 
     def add(
@@ -223,14 +219,13 @@ def check_failed(job: Job) -> None:
 
 
 def _at_work(now: float) -> Select[tuple[str]]:
-    """Jobs with a shard that a worker still has."""
     return select(shards.c.job).where(
         shards.c.state == "open", shards.c.owner.is_not(None), shards.c.lease_until > now
     )
 
 
 def _next_seq(connection: Connection, target: str) -> int:
-    """Where the next job's examples begin in the training order of their partition."""
+    """Place of the next job's examples in the training order of their partition."""
     end = func.max(jobs.c.first_seq + jobs.c.examples)
     query = select(func.coalesce(end, 0)).where(jobs.c.target == target)
     return int(connection.execute(query).scalar_one())
@@ -304,11 +299,7 @@ class ReportWriter:
         self._lock = threading.Lock()
 
     def write(self) -> None:
-        """Write what is missing.
-
-        Raises:
-            StoreError: A report cannot be written now; the next call tries again.
-        """
+        """Write what is missing; after a `StoreError` the next call tries again."""
         with self._lock:
             self._write()
 

@@ -50,11 +50,7 @@ class SpecLine(BaseModel):
 async def numbered_lines(
     chunks: AsyncIterable[bytes], max_bytes: int
 ) -> AsyncGenerator[tuple[int, bytes], None]:
-    """The lines that are not blank, with their 1-based numbers, however the chunks are cut.
-
-    Raises:
-        ExampleError: A line is longer than ``max_bytes``.
-    """
+    """The lines that are not blank, with 1-based numbers; `ExampleError` for too long ones."""
     number, rest = 0, bytearray()
     async for chunk in chunks:
         rest += chunk
@@ -80,11 +76,7 @@ def _reject_long(number: int, line: bytes | bytearray, max_bytes: int) -> None:
 
 
 def read_spec(line: bytes, name: str) -> BackfillSpec:
-    """The specification on the first line.
-
-    Raises:
-        SpecError: The line is not a valid specification, or names another dataset than ``name``.
-    """
+    """The specification on the first line; `SpecError` if it is none or names another dataset."""
     try:
         spec = SpecLine.model_validate(parse_json(line, allow_nan=False)).spec
     except ValueError as error:
@@ -96,11 +88,7 @@ def read_spec(line: bytes, name: str) -> BackfillSpec:
 
 
 def read_item(line: bytes | str, dataset: DatasetSpec) -> Item:
-    """One example or rejection.
-
-    Raises:
-        ExampleError: The line is not one, or does not fit the dataset's specification.
-    """
+    """One example or rejection; `ExampleError` for a line that is neither, or does not fit."""
     try:
         content = _lines_of(dataset).validate_python(parse_json(line, allow_nan=False))
         if len(content) != 1:
@@ -156,7 +144,6 @@ def _lines_of(dataset: DatasetSpec) -> SchemaValidator:
 
 
 def _fields(fields: Mapping[str, CoreSchema], *optional: str) -> CoreSchema:
-    """A JSON object with these keys and no others."""
     required = {
         name: cs.typed_dict_field(schema, required=name not in optional)
         for name, schema in fields.items()
@@ -185,7 +172,6 @@ _SPAN: Final = cs.no_info_after_validator_function(
 
 
 def _label(spec: LabelSpec) -> CoreSchema:
-    """Values of a label column."""
     match spec.kind:
         case "class":
             return cs.chain_schema([_STORABLE, cs.literal_schema([*spec.names])])
@@ -202,12 +188,8 @@ def _label(spec: LabelSpec) -> CoreSchema:
 def item_key(item: Item, *identity: str) -> Fingerprint:
     """Fingerprint of an item and of everything that its row depends on.
 
-    Equal items with equal parser, tokenizer and mode have one key, so that a backfill
-    that is sent again finds its rows.
-
-    Args:
-        item: The example or rejection.
-        identity: `JobRequest.item_identity`.
+    Equal items with equal parser, tokenizer and mode (`JobRequest.item_identity`) have one key, so
+    that a backfill that is sent again finds its rows.
     """
     # Like `fingerprint`, but with ASCII escapes: texts may hold lone surrogates.
     content = _canonical(["example.v1", *identity, *_content(item)]).encode("ascii")
@@ -264,10 +246,8 @@ def sort_lines(
 ) -> SortedLines[Line]:
     """Sort lines, as shards and forecasts do.
 
-    Args:
-        lines: Each with its content, whether the dataset holds it, and whether an equal one came
-            before.
-        key: `Analyser.key`.
+    Each comes with its content, whether the dataset holds it, and whether an equal one came before.
+    The key is `Analyser.key`.
     """
     key = lru_cache(maxsize=KEPT_KEYS)(key)
     found = SortedLines[Line]()
@@ -288,7 +268,6 @@ def sort_lines(
 
 
 def rejection_of(example: Example, error: ParsebankError) -> Rejection:
-    """An example that cannot be used, and why."""
     return Rejection(example.example_id, drop_reason(error), error.message)
 
 
@@ -311,7 +290,6 @@ class TextFinder:
         self._plain = [word for word in self._words if word.isascii()]
 
     def is_in(self, body: str) -> bool:
-        """Tell whether the line has the text."""
         return self._may_be_in(body) and any(
             map(self._is_segment, parse_json(body).get("example", {}).get("segments", ()))
         )

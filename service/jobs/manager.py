@@ -56,13 +56,8 @@ class JobManager:
     """Accepts backfill jobs and runs them in worker processes.
 
     Workers start when a shard is free and exit when they have been idle for a while. They share
-    only the job tables, the staged shards and the store with the service. The engine decides what
-    a worker is: with `dask` there is one, which sends shards to a cluster.
-
-    Args:
-        settings: Place of the jobs, number of workers, length of a lease.
-        store: The service's store. Workers open it for themselves.
-        tokenizers: The service's tokenizers; a cache of its own when left out.
+    only the job tables, the staged shards and the store, which they open for themselves. The engine
+    decides what a worker is: with `dask` there is one, which sends shards to a cluster.
     """
 
     def __init__(
@@ -87,7 +82,6 @@ class JobManager:
 
     @property
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers that run now."""
         return [worker.pid for worker in self._workers if worker.is_alive]
 
     async def start(self) -> None:
@@ -120,7 +114,6 @@ class JobManager:
         return await self.get(job_id)
 
     async def forecast(self, name: str, chunks: AsyncIterable[bytes]) -> ForecastAnswer:
-        """Forecast a backfill; nothing is kept."""
         return await forecast(self._receiver, name, chunks, self._samplers)
 
     @property
@@ -128,7 +121,6 @@ class JobManager:
         return Receiver(self._settings, self._tokenizers, self._store, self._staging, self._accept)
 
     def totals(self) -> JobTotals:
-        """Number of jobs and shards; a blocking database query."""
         return self._ledger.totals()
 
     async def get(self, job_id: str) -> Job:
@@ -152,8 +144,7 @@ class JobManager:
     async def retry(self, job_id: str) -> Job:
         """Run the failed shards of a failed job again.
 
-        Raises:
-            ConflictError: The job has not failed; `UploadGoneError`: its upload is not kept.
+        Raises `ConflictError` if it has not failed, `UploadGoneError` if its upload is not kept.
         """
         job = await self.run(self._retry, job_id)
         self._wake.set()

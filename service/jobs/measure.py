@@ -73,10 +73,7 @@ class MeasureRequest(BaseModel):
 def take_sample(settings: Settings, request: JobRequest, lines: Sequence[bytes]) -> SampleAnswer:
     """Run a sample of lines in a process of its own.
 
-    Raises:
-        ParsebankError: The job would fail with it, as with a model that cannot be loaded.
-        DeadlineError: The process took longer than `TIMEOUT_SECONDS`.
-        WorkerDiedError: The process died.
+    A `ParsebankError` is one that the job would fail with. The process may take `TIMEOUT_SECONDS`.
     """
     asked = MeasureRequest(
         parent=os.getpid(),
@@ -173,11 +170,7 @@ def _size(folder: str, table: str) -> int:
 
 
 def main() -> int:
-    """Measure the lines on standard input; the result goes to standard output.
-
-    Returns:
-        The exit code.
-    """
+    """Measure the lines on standard input; the result goes to standard output."""
     asked = MeasureRequest.model_validate_json(sys.stdin.buffer.read())
     exit_with_parent(parent=asked.parent)
     configure_process_logging(asked.settings.log_level, asked.settings.log_format)

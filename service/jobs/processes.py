@@ -32,12 +32,7 @@ GRACE_SECONDS: Final = 20.0
 
 
 def engine_of(settings: Settings) -> tuple[str, int]:
-    """Where shards are run: the module that claims them, and how many processes run it at most.
-
-    Raises:
-        SpecError: The engine needs another setting.
-        MissingExtraError: It needs a package that is not installed.
-    """
+    """The module that claims shards, and how many processes run it at most."""
     if settings.engine == "local":
         return "service.jobs.worker", settings.job_workers
     if not settings.dask_scheduler:
@@ -78,10 +73,7 @@ def read_config() -> tuple[WorkerConfig, threading.Event]:
 
 
 def _watch_pipe(stop: threading.Event) -> None:
-    """Stop the process when the service closes the pipe; exit after `GRACE_SECONDS`.
-
-    It exits with 0: that its text takes longer than the service waits is no failure.
-    """
+    """Stop the process when the service closes the pipe; exit with 0 after `GRACE_SECONDS`."""
     sys.stdin.read()
     stop.set()
     time.sleep(GRACE_SECONDS)
@@ -94,10 +86,6 @@ class WorkerProcess:
     It is a fresh interpreter, not a fork: the service has threads, and its main module may be
     anybody's script. Start it from a thread that lives as long as the service, because Linux ends
     it with that thread.
-
-    Args:
-        settings: The service's settings.
-        module: The program, from `engine_of`.
     """
 
     def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
@@ -184,7 +172,6 @@ class WorkerProcess:
 
 
 def owner_name(pid: int) -> str:
-    """Name under which the worker with this process id claims shards."""
     return f"{_here()}:{pid}"
 
 

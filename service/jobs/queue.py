@@ -67,11 +67,9 @@ class LeaseLostError(WorkError):
 class JobQueue:
     """Claims shards, renews their leases, and settles them.
 
-    Args:
-        engine: From `open_database`.
-        lease_seconds: A shard whose lease was not renewed for so long may be claimed again.
-        max_tries: Claims after which a shard counts as failed.
-        clock: By default the database's, so that the hosts of several replicas need not agree.
+    A shard whose lease was not renewed for ``lease_seconds`` may be claimed again; after
+    ``max_tries`` claims it counts as failed. The clock is by default the database's, so that the
+    hosts of several replicas need not agree.
     """
 
     def __init__(
@@ -89,7 +87,6 @@ class JobQueue:
 
     @classmethod
     def of(cls, engine: Engine, settings: Settings) -> JobQueue:
-        """The queue with the operator's lease and tries."""
         return cls(
             engine, lease_seconds=settings.job_lease_seconds, max_tries=settings.job_max_tries
         )
@@ -140,8 +137,7 @@ class JobQueue:
     def renew(self, claimed: Sequence[Shard]) -> set[tuple[int, int]]:
         """Extend the leases of shards that one owner has claimed.
 
-        Returns:
-            `Shard.claim` of those that are still its own, and whose job was not cancelled.
+        Gives `Shard.claim` of those that are still its own, and whose job was not cancelled.
         """
         active = exists().where(jobs.c.id == shards.c.job, jobs.c.state.in_(ACTIVE))
         kept: set[tuple[int, int]] = set()
@@ -164,19 +160,14 @@ class JobQueue:
         return kept
 
     def save_plan(self, shard: Shard, plan: Counts) -> None:
-        """Record, before its commits, what a shard is about to do.
-
-        Raises:
-            LeaseLostError: The shard is no longer its owner's.
-        """
+        """Record a shard's coming commits; `LeaseLostError` if it is no longer its owner's."""
         with transaction(self._engine) as connection:
             _change(connection, _owned(shard).values(plan=plan.to_json()), shard)
 
     def complete(self, shard: Shard, counts: Counts) -> None:
         """Settle a shard whose rows are committed, and its job after the last one.
 
-        Raises:
-            LeaseLostError: The shard is no longer its owner's; another will settle it.
+        Raises `LeaseLostError` if it is no longer its owner's; another will settle it.
         """
         done = _owned(shard).values(state="done", counts=counts.to_json(), error=None)
         with transaction(self._engine) as connection:
@@ -209,7 +200,7 @@ class JobQueue:
                 _settle(connection, shard.job, self._clock(connection), error=content)
 
     def fail_exhausted(self) -> int:
-        """Fail the shards whose last permitted try ran out of its lease; how many there were."""
+        """Fail the shards whose last permitted try ran out of its lease, and count them."""
         with transaction(self._engine) as connection:
             now = self._clock(connection)
             rows = connection.execute(self._lost(now)).all()
@@ -233,16 +224,13 @@ class JobQueue:
             return set(connection.execute(query).scalars())
 
     def owners(self) -> set[str]:
-        """Owners of all claimed shards."""
         with transaction(self._engine) as connection:
             return set(connection.execute(_OWNERS).scalars())
 
     def end_leases(self, owner: str, cause: str | None = None) -> None:
         """End the leases of a dead worker, so that others can claim its shards at once.
 
-        Args:
-            owner: The worker.
-            cause: How it ended, for the error of a shard whose last try this was.
+        The cause is for the error of a shard whose last try this was.
         """
         end = update(shards).where(_CLAIMED, shards.c.owner == owner).values(lease_until=0.0)
         if cause is not None:
@@ -288,9 +276,9 @@ def _may_run(now: float) -> ColumnElement[bool]:
 
     Two jobs that bring one example at the same time would store it twice, so jobs for one partition
     take turns: a job waits for the earlier ones, and for every worker that still writes for another
-    one, such as one that was cancelled. Jobs of one source take turns as well, so that no text is
-    parsed twice. A job waits only for earlier jobs, and for workers, whose leases end; so no two
-    jobs wait for each other.
+    one, such as a cancelled one. Jobs of one source take turns as well, so that no text is parsed
+    twice. A job waits only for earlier jobs, and for workers, whose leases end; so no two jobs wait
+    for each other.
     """
     other, shard = jobs.alias("other"), shards.alias("other_shard")
     writing = exists().where(
@@ -398,16 +386,9 @@ class _Lease:
 class Claims:
     """The shards that one process has claimed; a context manager.
 
-    A thread of its own renews their leases, so that a lease lasts however long the process loads,
-    parses or commits; `service.jobs.worker` limits that time.
-
-    Args:
-        owner: Name of the process.
-        queue: The job tables.
-        stop: Set when the process must stop.
-
-    Attributes:
-        max_wait: Most seconds that `save_plan` and `complete` wait for the database.
+    A thread renews their leases, so that a lease lasts however long the process loads, parses or
+    commits; `service.jobs.worker` limits that time. `save_plan` and `complete` wait for the
+    database for ``max_wait`` seconds at most.
     """
 
     def __init__(self, owner: str, queue: JobQueue, stop: threading.Event) -> None:
@@ -442,15 +423,14 @@ class Claims:
         return shard
 
     def is_lost(self, shard: Shard) -> bool:
-        """Whether the job was cancelled, or the shard was claimed again."""
+        """True if the job was cancelled, or the shard was claimed again."""
         return self._held[shard.claim].is_lost
 
     def check(self, shard: Shard) -> None:
         """Check that this process still holds a shard.
 
-        Raises:
-            LeaseLostError: The job was cancelled, or another worker has the shard.
-            JobDatabaseError: The database did not answer until the lease ended.
+        Raises `LeaseLostError` if the job was cancelled or another worker has the shard,
+        `JobDatabaseError` if the database did not answer until the lease ended.
         """
         lease = self._held[shard.claim]
         is_due = lease.is_lost or time.monotonic() > lease.until
@@ -458,35 +438,22 @@ class Claims:
             raise _lease_lost(shard)
 
     def save_plan(self, shard: Shard, plan: Counts) -> None:
-        """Do as `JobQueue.save_plan`, and wait for the database for as long as a lease lasts.
-
-        Raises:
-            LeaseLostError: Another owner has the shard.
-            JobDatabaseError: The database did not answer for a lease.
-        """
+        """Do as `JobQueue.save_plan`, and wait for the database for as long as a lease lasts."""
         self._retry(lambda: self._queue.save_plan(shard, plan))
 
     def complete(self, shard: Shard, counts: Counts) -> None:
-        """Settle a shard whose rows are committed, and wait as `save_plan` does.
-
-        Raises:
-            LeaseLostError: Another owner has the shard, or it is settled already.
-            JobDatabaseError: The database did not answer for a lease.
-        """
+        """Settle a shard whose rows are committed, and wait as `save_plan` does."""
         self._retry(lambda: self._queue.complete(shard, counts))
 
     def fail(self, shard: Shard, error: BaseException) -> None:
-        """Settle a shard that failed for good."""
         with suppress(JobDatabaseError):  # then its lease expires
             self._queue.fail(shard, error)
 
     def release(self, shard: Shard, error: BaseException | None = None, delay: float = 0.0) -> None:
-        """Give a shard back, as `JobQueue.release` does."""
         with suppress(JobDatabaseError):  # then its lease expires
             self._queue.release(shard, error, delay)
 
     def drop(self, shard: Shard) -> None:
-        """Stop renewing the lease of a shard."""
         del self._held[shard.claim]
 
     def _retry(self, action: Callable[[], None]) -> None:

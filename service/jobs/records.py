@@ -25,10 +25,10 @@ class JobRequest:
 
     Attributes:
         parser, tokenizer: Names to load them by.
-        parser_fingerprint, tokenizer_fingerprint: What these names meant at submission.
+        parser_fingerprint, tokenizer_fingerprint: Meaning of these names at submission.
         matrices: Store the matrices beside the vectors.
         max_words: Longest sentence; ``long_sentences`` says what becomes of a longer one.
-        warnings: What the client was told at submission.
+        warnings: Warnings to the client at submission.
         shard: `K/N` if the upload is one shard of an array job.
     """
 
@@ -79,12 +79,10 @@ class JobRequest:
         return (self.long_sentences, *limit)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON for the job's row."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> JobRequest:
-        """The inverse of `to_json`."""
         return _REQUESTS.validate_python(content)
 
 
@@ -122,7 +120,6 @@ class Counts:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, which the constructor takes as keywords."""
         return asdict(self)
 
 
@@ -198,7 +195,6 @@ class Job:
 
     @property
     def is_active(self) -> bool:
-        """The job has not ended."""
         return self.state in ACTIVE
 
 

@@ -89,7 +89,6 @@ class BackfillSpec(BaseModel):
     )
 
     def dataset(self, name: str) -> DatasetSpec:
-        """The dataset split that the upload describes."""
         return DatasetSpec(
             name=name,
             split=self.split,
@@ -110,15 +109,11 @@ FORMS: Mapping[Mode, str] = {
     "tokens_mwt": "tokens",
     "gold": "conllu",
 }
-"""Which form of a segment each mode reads."""
+"""The form of a segment that each mode reads."""
 
 
 def check_spec(spec: BackfillSpec, name: str) -> None:
-    """Check what one field of a specification says against the others, and the dataset's name.
-
-    Raises:
-        SpecError: They contradict each other.
-    """
+    """Check a specification's fields against each other, and the dataset's name."""
     labels = [label.name for label in spec.labels]
     if spec.name not in (None, name):
         raise SpecError(
@@ -188,7 +183,6 @@ class JobCounts(BaseModel):
 
     @classmethod
     def of(cls, counts: Counts) -> JobCounts:
-        """The answer's form of an account."""
         return cls(
             examples=counts.examples,
             stored=counts.stored,
@@ -227,7 +221,6 @@ class JobAnswer(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        """The answer's form of a job."""
         return cls(**cls._content(job))
 
     @classmethod
@@ -265,7 +258,6 @@ class FailedShardAnswer(BaseModel):
 
     @classmethod
     def of(cls, shard: FailedShard) -> FailedShardAnswer:
-        """The answer's form of a failed shard."""
         return cls(
             number=shard.number,
             tries=shard.tries,
@@ -292,7 +284,7 @@ def _time(seconds: float) -> datetime:
 
 
 RECONNECT: Final = "retry: 2000\n\n"
-"""How long a browser is to wait, in milliseconds, before it asks again."""
+"""Time, in milliseconds, before a browser asks again."""
 
 ALIVE: Final = ": alive\n\n"
 """A comment, which clients pass over."""
@@ -301,9 +293,7 @@ ALIVE: Final = ": alive\n\n"
 async def events(changes: AsyncIterator[Job | None], last_id: str | None) -> AsyncIterator[str]:
     """The events of a job until it has ended, or its changes are no longer followed.
 
-    Args:
-        changes: From `JobManager.follow`.
-        last_id: Id of the event that the follower has already.
+    ``last_id`` is that of the event that the follower has already.
     """
     yield RECONNECT
     job: Job | None = None
@@ -318,7 +308,6 @@ async def events(changes: AsyncIterator[Job | None], last_id: str | None) -> Asy
 
 
 def event_id(job: Job) -> str:
-    """Id of the event that tells a job as it stands."""
     return blake2b(_data(job).encode(), digest_size=8).hexdigest()
 
 

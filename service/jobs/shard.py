@@ -93,13 +93,10 @@ class Analyses:
 
 
 def run_shard(shard: Shard, lines: Sequence[StagedLine], tools: Tools, signals: Signals) -> Counts:
-    """Parse, align and store the examples of one shard.
+    """Parse, align and store the examples of one shard; after a `StoreError`, run it again.
 
-    After a `StoreError`, running it again is safe.
-
-    Returns:
-        The account of every line; an example with a segment that cannot be used is dropped and
-        counted under the error's ``error_type``.
+    The counts have every line: an example with a segment that cannot be used is dropped and counted
+    under the error's ``error_type``.
     """
     request, store = shard.request, tools.store
     stored = store.features.existing(*request.part, [line.key for line in lines])
@@ -175,7 +172,7 @@ def _outcomes(
 ) -> Iterator[tuple[str, Outcome]]:
     """The parse or error of each segment; the signals know which are in flight.
 
-    None is in flight while the parser is loaded, which is not a text's fault.
+    No text is in flight while the parser is loaded, as its failure is not a text's fault.
     """
     if not analyser.bulk:
         outcomes = analyser.analyse(list(segments.values()))
@@ -326,7 +323,7 @@ _NONE: Final = np.empty((0, 2), np.int32)
 
 
 def given_tokens(segment: Segment, parse: Parse) -> Offsets:
-    """Start and end of a segment's tokens in its text, as the dataset has them. *Shape:* (T, 2).
+    """Start and end of a segment's tokens in its text, (T, 2), as the dataset has them.
 
     Running text has none. A parser may have cut the text otherwise.
     """

@@ -83,11 +83,9 @@ class StagingArea:
 
     @classmethod
     def of(cls, settings: Settings) -> StagingArea:
-        """The area of a service, in its `state_dir`."""
         return cls(settings.state_dir / "staging")
 
     def begin(self, job: str, shard_segments: int) -> Upload:
-        """Start staging a job."""
         with self.locked():
             return Upload(self.folder(job), shard_segments)
 
@@ -118,15 +116,13 @@ class StagingArea:
         return False
 
     def folder(self, job: str) -> Path:
-        """The folder of a job."""
         return self.root / job
 
     def sweep(self, needed: Callable[[], Set[str]]) -> list[str]:
         """Remove the folders of ended jobs and of uploads whose process died.
 
-        Args:
-            needed: Returns the jobs whose input is still needed. It is called after the look at
-                the locks: a folder that is unlocked then belongs to a known job or to none.
+        ``needed`` gives the jobs whose input is still needed. It is called after the look at the
+        locks: a folder that is unlocked then belongs to a known job or to none.
         """
         with self.locked():
             unlocked = [path for path in self.root.iterdir() if not _is_locked(path)]
@@ -184,10 +180,6 @@ class Upload:
 
     A full shard is held until the next one is full too, because the rest at the end is split into
     parts of decreasing size.
-
-    Args:
-        folder: New folder of the job.
-        shard_segments: Segments after which a shard is full.
     """
 
     def __init__(self, folder: Path, shard_segments: int) -> None:
@@ -203,15 +195,13 @@ class Upload:
 
     @property
     def name(self) -> str:
-        """Id of the job."""
         return self._folder.name
 
     def is_full(self, joined: bool = False) -> bool:
         """The lines in memory are a full shard.
 
-        Args:
-            joined: The next line shares a text with the previous one. Such lines stay together, so
-                that no two workers parse the same text.
+        A line may be ``joined``: it shares a text with the previous one. Such lines stay together,
+        so that no two workers parse the same text.
         """
         most = self._shard_segments * (LONGEST if joined else 1)
         return self._taken.segments >= most or self._taken.bytes >= SHARD_BYTES
@@ -262,17 +252,14 @@ class Upload:
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """The file of one shard."""
     return folder / f"shard-{number:06d}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class StagedShard:
-    """A staged shard, small enough to be sent to another machine.
+    """A staged shard as a Parquet file, small enough to be sent to another machine.
 
-    Attributes:
-        content: The Parquet file.
-        repeats: Positions of repeated lines, int64.
+    ``repeats`` are the positions of repeated lines, int64.
     """
 
     name: str

@@ -51,11 +51,7 @@ class Analyser(Protocol):
         ...
 
     def key(self, segment: Segment) -> str:
-        """Key of the segment's parse, 32 hexadecimal digits.
-
-        Raises:
-            InputError: No parser could analyse the segment.
-        """
+        """Key of the segment's parse, 32 hexadecimal digits; `InputError` if it has none."""
         ...
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
@@ -90,13 +86,11 @@ class TextAnalyser:
         self._long_sentences: LongSentences = long_sentences
 
     def key(self, segment: Segment) -> str:
-        """Key of the segment's parse."""
         item = self._input(segment)
         check_input(item, self._limits)
         return parse_key(self._identity, self._lang, item, self._limits)
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
-        """Parse segments."""
         return self._parser.parse_many([*map(self._input, segments)], self._limits)
 
     @cached_property
@@ -117,12 +111,10 @@ class GoldAnalyser:
         self._limits = limits
 
     def key(self, segment: Segment) -> str:
-        """Key of the segment's parse."""
         check_input(ParseInput("raw", segment.conllu), self._limits)
         return fingerprint([GOLD.fingerprint, self._lang, "gold", segment.conllu])
 
     def analyse(self, segments: Sequence[Segment]) -> Iterator[Outcome]:
-        """Read segments."""
         for segment in segments:
             try:
                 yield self._parse(segment)

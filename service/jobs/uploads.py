@@ -58,7 +58,6 @@ class ReadLine:
 
     @property
     def segments(self) -> int:
-        """Texts of the example; none of a rejection."""
         return len(self.item.segments) if isinstance(self.item, Example) else 0
 
 
@@ -80,10 +79,8 @@ class StagedJob:
 class Receiver:
     """Stages uploads and hands them over.
 
-    Attributes:
-        tokenizers: Those that may be named.
-        store: Its datasets must agree with what an upload says of them.
-        accept: Makes a job known; its staged files are durable when it is called.
+    Its tokenizers are those that may be named; the datasets of the store must agree with an upload.
+    ``accept`` makes a job known; its staged files are durable when it is called.
     """
 
     settings: Settings
@@ -93,20 +90,10 @@ class Receiver:
     accept: Callable[[StagedJob], Awaitable[None]]
 
     async def receive(self, name: str, chunks: AsyncIterable[bytes]) -> str:
-        """Stage a backfill upload and hand it over; its job's id.
+        """Stage a backfill upload and hand it over; gives its job's id.
 
         Nothing is kept unless all of it is good. The parser, the tokenizer and the dataset are
-        looked up before the second line is read.
-
-        Args:
-            name: Dataset in the path.
-            chunks: The body, cut anywhere.
-
-        Raises:
-            SpecError: The first line is not a specification or contradicts the dataset as it is, or
-                no example follows and the job is not one of an array.
-            UnknownNameError: A parser, language or tokenizer is not known.
-            ExampleError: A line is not an example; the message has its number.
+        looked up before the second line is read. The error of a line has its number.
         """
         async with open_upload(self, name, chunks) as (lines, request):
             upload = await asyncio.to_thread(
@@ -122,7 +109,6 @@ class Receiver:
             return staged.id
 
     def resolve(self, spec: BackfillSpec, name: str) -> JobRequest:
-        """The job that a specification asks for, with its parser and tokenizer identified."""
         tokenizer = self.tokenizers.get(spec.tokenizer or self.settings.tokenizer)
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
@@ -282,7 +268,6 @@ class ChangedExamples:
         self._first = [*self._first, *(new[at] for at in changed[:_NAMED])][:_NAMED]
 
     def warned(self, request: JobRequest) -> JobRequest:
-        """The request with a warning, if there are any."""
         if not self.count:
             return request
         spec = request.dataset

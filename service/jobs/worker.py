@@ -64,12 +64,10 @@ class StepTimer:
     """Ends this process by SIGALRM when a step takes too long; a context manager.
 
     A step is one group of texts, or any other work between two heartbeats: load a parser, align
-    some texts, commit. The timer is the kernel's, whose signal ends a process even while a parser's
-    library holds the interpreter. The texts in flight are on disk by then (`InFlightLog`), and the
-    shard is run again.
-
-    Args:
-        seconds: Longest step; for texts of more than `STEP_CHARACTERS` longer in proportion.
+    some texts, commit. For texts of more than `STEP_CHARACTERS` it may be longer in proportion. The
+    timer is the kernel's, whose signal ends a process even while a parser's library holds the
+    interpreter. The texts in flight are on disk by then (`InFlightLog`), and the shard is run
+    again.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -104,12 +102,7 @@ class StepTimer:
                 signal.signal(signal.SIGPROF, before)
 
     def restart(self, characters: int = 0, waiting: float = 0.0) -> None:
-        """Begin a step.
-
-        Args:
-            characters: Length of the texts that are parsed in it.
-            waiting: Seconds that it may also wait, as for a database that is away.
-        """
+        """Begin a step on so many characters, which may also wait, as for a database."""
         seconds = self._seconds * max(1.0, characters / STEP_CHARACTERS)
         signal.setitimer(signal.ITIMER_REAL, seconds + waiting)
         if self._marks_slow:
@@ -127,9 +120,7 @@ _KEY_BYTES = 32
 class InFlightLog:
     """The in-flight log of one try of one shard, in the folder of its job; a context manager.
 
-    Attributes:
-        fatal_keys, slow_keys, isolated_keys: As of `service.jobs.shard.Signals`, from the logs of
-            earlier tries.
+    Its keys are those of `service.jobs.shard.Signals`, from the logs of earlier tries.
     """
 
     def __init__(self, folder: Path, shard: int, tries: int) -> None:
@@ -166,7 +157,7 @@ class InFlightLog:
 
 
 def _read_log(path: Path) -> tuple[list[str], bool]:
-    """The keys in flight at the end of a try, and whether they were marked as slow."""
+    """The keys in flight at the end of a try, and if they were marked as slow."""
     content = path.read_bytes() if path.exists() else b""
     size = len(content) // _KEY_BYTES * _KEY_BYTES
     keys = content[:size].decode("ascii")
@@ -203,31 +194,22 @@ class RunningShard:
         self._stop = stop
 
     def beat(self) -> None:
-        """Begin a step, if this process may go on.
-
-        Raises:
-            RunInterruptedError: The service stops.
-            LeaseLostError: The job was cancelled, or another worker has the shard.
-            JobDatabaseError: The database did not answer until the lease ended.
-        """
+        """Begin a step; raise if the service stops, the lease is lost or the database away."""
         if self._stop.is_set():
             raise RunInterruptedError
         self._claims.check(self._shard)
         self._timer.restart()
 
     def watch(self, *keys: str, characters: int = 0) -> None:
-        """Record the texts in flight, and begin the step that parses them."""
         self._in_flight.watch(*keys)
         self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
-        """Save the plan, and begin the step of the commits."""
         self._timer.restart(waiting=self._claims.max_wait)
         self._claims.save_plan(self._shard, plan)
         self._timer.restart()
 
     def complete(self, counts: Counts) -> None:
-        """Settle the shard, as `Claims.complete` does."""
         self._timer.restart(waiting=self._claims.max_wait)
         self._claims.complete(self._shard, counts)
 
@@ -314,7 +296,6 @@ class Worker:
                 idle_since = time.monotonic()
 
     def _run(self, shard: Shard) -> None:
-        """Run a claimed shard and settle it."""
         folder = self._staging.folder(shard.job)
         with (
             settling(shard, self._claims),
@@ -335,7 +316,6 @@ class Worker:
 
 
 def main() -> None:
-    """Run the worker that standard input configures."""
     config, stop = read_config()
     lower_priority(config.settings.job_nice)
     load_kernels()

@@ -32,13 +32,8 @@ def baseline_scores(
 ) -> dict[str, BaselineScore]:
     """Scores of a task's baseline on some datasets, by their names; none without a baseline.
 
-    A baseline that fails is logged as a warning: the scores of the model, which took longer, are
-    kept without it.
-
-    Args:
-        task: What is predicted.
-        train: The training examples, which the baseline knows; None where they are unknown.
-        parts: What is scored.
+    The baseline knows ``train``. If it fails, it is logged as a warning: the scores of the model,
+    which took longer, are kept without it.
     """
     try:
         baseline = None if train is None else task.baseline(train)
@@ -54,12 +49,7 @@ def baseline_scores(
 
 
 def training_data(store: FeatureStore, recipe: Recipe) -> FeatureDataset | None:
-    """The labelled examples that a run was trained on; None where the store does not have them.
-
-    Args:
-        store: Where the examples lie.
-        recipe: Of the run, its dataset version pinned.
-    """
+    """The labelled examples that a run was trained on; None where the store does not have them."""
     data = recipe.data
     try:
         dataset = store.dataset(

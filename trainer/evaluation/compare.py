@@ -33,7 +33,7 @@ from trainer.results import read_json, table
 from trainer.seeds import runs_of
 
 EVERY: Final = "all"
-"""In place of a language: the mean over all of them."""
+"""Replaces a language: the mean over all of them."""
 
 ById = Mapping[str, Prediction]
 
@@ -43,11 +43,10 @@ class System:
     """Predictions of a split by the runs of one system.
 
     Attributes:
-        dataset: What was predicted.
         metric: Name of the headline metric.
         languages: Predictions by example, of each run in the order of ``seeds``, by language.
         seeds: Names of the runs, such as ``seed0``; ``""`` of a single one.
-        classes: Names of the classes, where classes are predicted.
+        classes: Their names, where classes are predicted.
     """
 
     dataset: str
@@ -64,7 +63,7 @@ class Line:
     Attributes:
         lang: The language, or `EVERY`.
         examples: Joined; over languages, an example and its translations are one.
-        difference: Scores, their difference, and tests; scores are means over seeds.
+        difference: Of scores that are means over seeds.
         seeds: Score of the first and of the second system, by seed.
         deviation: Sample standard deviation of the seeds' differences; 0 of one.
         mcnemar: McNemar's test of whole examples, by seed; none over several languages, in which
@@ -81,7 +80,6 @@ class Line:
     mcnemar: Mapping[str, McNemar]
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         numbers = {**asdict(self.difference), "difference": self.difference.difference}
         return {**asdict(self), **numbers}
 
@@ -110,7 +108,6 @@ class Comparison:
 
     Attributes:
         one, other: The folders that were compared.
-        dataset, split: On what.
         lines: By language, then over all of them.
         left_out: By language, how many examples were not compared, by reason.
         languages_of_one: Languages that only one of them has.
@@ -125,11 +122,9 @@ class Comparison:
     languages_of_one: Sequence[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         return {**asdict(self), "lines": [line.to_json() for line in self.lines]}
 
     def markdown(self) -> str:
-        """The lines for people."""
         rows = [(line.metric, *line.cells()) for line in self.lines]
         shown = table(("metric", *HEADER), rows)
         head = f"# {self.dataset}, {self.split}\n\nA is `{self.one}`, B is `{self.other}`."
@@ -147,14 +142,8 @@ def compare(
 ) -> Comparison:
     """Compare two runs, or two folders of runs that differ in their seed.
 
-    Args:
-        one: The first folder; ``parsebank evaluate`` has been there.
-        other: The second folder, likewise.
-        split: Which predictions.
-        metrics: Of the predictions' shares, or of `CLASS_METRICS` for classes; the headline
-            by default.
-        resamples: Of each test.
-        seed: Of each test.
+    ``parsebank evaluate`` has been in both. Metrics are those of the predictions' shares, or
+    `CLASS_METRICS` for classes; the headline by default.
     """
     ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
     lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)
@@ -167,13 +156,9 @@ def compare(
 def compare_systems(
     ours: System, theirs: System, metrics: Sequence[str] = (), **options: int
 ) -> list[Line]:
-    """Compare two systems in each language that both have, and over all of these.
+    """Compare two systems of the same seeds in each language that both have, and over all of these.
 
-    Args:
-        ours: The first system.
-        theirs: The second one, of the same seeds.
-        metrics: As in `compare`.
-        **options: ``resamples`` and ``seed`` of each test.
+    Metrics are as in `compare`; options are ``resamples`` and ``seed`` of each test.
     """
     _check_same(ours, theirs, not metrics)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
@@ -186,15 +171,7 @@ def compare_systems(
 
 
 def read_system(runs: Mapping[str, Path], split: str) -> System:
-    """The predictions of the runs of one system.
-
-    Args:
-        runs: The folder of each run, by a name such as ``seed0``.
-        split: Which predictions.
-
-    Raises:
-        SpecError: There are none, they cannot be read, or the runs differ in data or metric.
-    """
+    """The predictions of the runs of one system, by a name such as ``seed0``."""
     scored = [_evaluation(run, split) for run in runs.values()]
     if len({(one["dataset"], one["metric"]) for one in scored}) > 1:
         raise SpecError(
@@ -312,7 +289,7 @@ def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -
 
 
 def _metric(name: str, numbers: int) -> Metric:
-    """From sums to a score: of a share an example adds two numbers, of classes three of each."""
+    """A function from sums to a score; an example adds two numbers, or three of each class."""
     if name == "bleu":
         return bleu
     return ratio if numbers == 2 else CLASS_METRICS[name]
@@ -321,7 +298,7 @@ def _metric(name: str, numbers: int) -> Metric:
 def _sign_tests(
     part: Part, metric: str, shares: Floats, seeds: Sequence[str]
 ) -> dict[str, McNemar]:
-    """A test of each seed, in a single language."""
+    """Tests by seed, in a single language."""
     if len(part) > 1:
         return {}
     if metric != "bleu":

@@ -26,13 +26,7 @@ def evaluate(model: nn.Module, batches: Iterable[SyntaxBatch], scorer: Scorer) -
 
 
 def check_labelled(source: Source, recipe: Recipe, split: str) -> None:
-    """Refuse a language without labels: without this, its scores would all be 0.
-
-    Args:
-        source: The data.
-        recipe: Its task reads the labels.
-        split: Their split, for the message.
-    """
+    """Refuse a language without labels: without this, its scores would all be 0."""
     task, dataset = recipe.task, source.dataset
     names = list(task.found())
     if not names:
@@ -44,13 +38,7 @@ def check_labelled(source: Source, recipe: Recipe, split: str) -> None:
 
 
 def check_languages(train: Source, dev: Source, recipe: Recipe) -> None:
-    """Refuse a dev split in other languages than those that are trained on.
-
-    Args:
-        train: What is trained on.
-        dev: What models are selected on.
-        recipe: Names the splits, for the message.
-    """
+    """Refuse a dev split in other languages than those that are trained on."""
     ours, theirs = train.dataset.langs, dev.dataset.langs
     if ours.keys() == theirs.keys():
         return

@@ -22,10 +22,7 @@ def export_encoder(run: Path, folder: Path) -> None:
 
     What a system adds to the stock encoder (gates, graph encoders) is in a file beside it, which
     models of the same system take (`trainer.models.parts`). Heads and objectives stay behind.
-
-    Args:
-        run: Output of the run; killed ones kept a model, too.
-        folder: Where to write; new or empty.
+    Killed runs have a model, too.
     """
     if folder.exists() and any(folder.iterdir()):
         raise SpecError(f"{folder} is not empty; name a new folder")

@@ -31,9 +31,9 @@ class Inspected:
     """One sequence of an example.
 
     Attributes:
-        labels: What each of the L positions shows; later pieces of a word begin with ``##``.
-        attention: Weights of each layer, by its number; those of a layer on top of the encoder,
-            such as SG-Net's, come last. *Shape:* (N, L, L) for N heads, rows attend.
+        labels: Text of each of the L positions; later pieces of a word begin with ``##``.
+        attention: Weights by number of the layer; those of a layer on top of the encoder, such as
+            SG-Net's, come last. *Shape:* (N, L, L) for N heads, rows attend.
         matrices: By name. *Shape:* (L, L), or (L,).
     """
 
@@ -72,13 +72,8 @@ def inspect_example(
 ) -> Inspected:
     """Run the model on one stored example.
 
-    Args:
-        run: Its model has the attention implementation ``eager``.
-        store: Where the example lies.
-        source: The examples, of which it is one.
-        example_id: Name of the example.
-        matrices: Names of `syntax.matrices.MATRICES`, beside those that the model reads.
-        sequence: Which one, of an example in several sequences.
+    The run's model has the attention implementation ``eager``. The matrices are names of
+    `syntax.matrices.MATRICES`, beside those that the model reads.
     """
     if run.recipe.model.reads_words:
         raise SpecError(
@@ -108,13 +103,8 @@ def captured_attention(
 ) -> dict[int, NDArray[np.float32]]:
     """Attention weights of every layer on one sequence of a batch, by the layer's number.
 
-    Args:
-        model: With the attention implementation ``eager``.
-        batch: What to give it.
-        sequence: Which row is wanted.
-
-    Returns:
-        *Shape:* (N, L, L) each, for N heads and L real positions.
+    The model has the attention implementation ``eager``. *Shape:* (N, L, L) each, for N heads and L
+    real positions.
     """
     found: dict[int, NDArray[np.float32]] = {}
     length = int(batch.lengths_B[sequence])
@@ -144,7 +134,6 @@ def _hooked(model: nn.Module, hook: Callable[[nn.Module, Any, Any], None]) -> It
 
 
 def _only(store: FeatureStore, data: FeatureDataset, example_id: str) -> FeatureDataset:
-    """One example as a dataset."""
     from featurestore import FeatureDataset
 
     names = data.columns(["example_id"])["example_id"].to_pylist()

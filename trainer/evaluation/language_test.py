@@ -1,4 +1,4 @@
-"""The language test: how well a classifier tells the language of words by an encoder's states.
+"""The language test: a classifier tells the language of words by an encoder's states.
 
 Ahmad et al. 2019, "Cross-lingual dependency parsing with unlabeled auxiliary languages": the
 encoder is frozen, and a classifier of several layers learns for 50 passes in batches of 128. The
@@ -45,17 +45,14 @@ class LanguageTestOptions:
 
     Attributes:
         train, held_out: Splits that it learns from, and is scored on.
-        select: Split by which the weights of a pass are chosen, those of the highest mean of the
-            languages' accuracies; None takes those of the last pass.
+        select: Split by which the weights of a pass are chosen, by the mean of the languages'
+            accuracies; None takes those of the last pass.
         patience: So many passes without higher ones are the last.
         classifier: ``mlp``: 256, tanh, 128, tanh; ``linear``: 512, and nothing between the maps.
         sentences: Examples of each language and split at most, drawn by the seed.
         epochs: Passes.
         batch_size: Sentences per batch.
         seed: Of initial weights and orders.
-
-    Raises:
-        SpecError: A number is below 1, or two splits are one.
     """
 
     train: str = "train"
@@ -98,7 +95,6 @@ class Words(NamedTuple):
     sentences: Tensor
 
     def of_sentences(self, chosen: Tensor) -> Words:
-        """The words of some sentences."""
         kept = torch.isin(self.sentences, chosen)
         return Words(self.states[kept], self.languages[kept], self.sentences[kept])
 
@@ -114,17 +110,8 @@ def language_test(
 ) -> dict[str, Any]:
     """Train and score the classifier, and write ``language-test-SPLIT.json`` into the run's folder.
 
-    Args:
-        folder: Output of the run whose encoder is tested.
-        store: Where the data lie.
-        langs: The languages.
-        options: How the classifier learns.
-        dataset: Another dataset than the run's.
-        parser: Whose parses are read, where a language has several.
-
-    Returns:
-        ``accuracy`` on held-out words, ``per_language``, the ``majority`` share that knows nothing,
-        the number of ``words``, the ``passes`` that the classifier learnt in, and the options.
+    The result has ``accuracy`` on held-out words, ``per_language``, the ``majority`` share that
+    knows nothing, the number of ``words``, the ``passes`` of training, and the options.
     """
     options = options or LanguageTestOptions()
     if len(set(langs)) < 2:

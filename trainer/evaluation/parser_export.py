@@ -1,8 +1,8 @@
 """A parser of given words as ONNX programs, which `service.parsers.words` runs.
 
-The ``folder`` module there describes the files. The words'
-part and the relations' part are two programs, since relations are scored for the heads that a
-spanning tree has chosen: scores of every pair of words would take R times the memory.
+The ``folder`` module there describes the files. Words and relations are two programs: relations are
+scored for the heads that a spanning tree has chosen, since scores of every pair of words would take
+R times the memory.
 
 Letters in shapes: ``B`` sentences, ``L`` positions, ``W`` words, ``D`` width.
 """
@@ -38,15 +38,13 @@ RELATIONS: Final = "relations.onnx"
 _WORDS_NAMES: Final = ("ids", "mask", "words", "sources", "real")
 _RELATIONS_NAMES: Final = ("states", "heads")
 _TOLERANCE: Final = 1e-4
-"""How far an exported score may be from the model's own: rounding is far below."""
+"""Largest difference of an exported score from the model's own; rounding is far below."""
 
 
 class WordsProgram(nn.Module):
     """From pieces to the states of words, scores of their heads, and scores of their tags.
 
-    Args:
-        encoder: Of a model that reads no trees.
-        head: Its parser, and its tagger if it has one.
+    The encoder is that of a model that reads no trees.
     """
 
     def __init__(self, encoder: nn.Module, head: DependencyHead) -> None:
@@ -61,18 +59,10 @@ class WordsProgram(nn.Module):
         sources_BW: Tensor,
         real_BW: Tensor,
     ) -> tuple[Tensor, ...]:
-        """Score words.
+        """States (B, W, D), scores of heads (B, W, W + 1) and, with a tagger, of tags (B, W, 17).
 
-        Args:
-            ids_BL: Ids of pieces, int64.
-            mask_BL: Where a piece is, bool.
-            pieces_BL: The word of each piece, -1 for none, int64.
-            sources_BW: The word whose pieces tell the state of each word, int64.
-            real_BW: Where a word is, bool.
-
-        Returns:
-            States (B, W, D), scores of heads (B, W, W + 1) and, with a tagger, scores of the 17
-            universal tags (B, W, 17).
+        Pieces are numbers of words, -1 for none; sources are the words whose pieces tell the state
+        of each word. Masks are bool, all else int64.
         """
         batch = SyntaxBatch.from_tensors(ids_BL, mask_BL, labels={})
         mixed = "hidden_states" in self.head.needs
@@ -95,19 +85,13 @@ class RelationsProgram(nn.Module):
         self.parser = parser
 
     def forward(self, states_BWD: Tensor, heads_BW: Tensor) -> Tensor:
-        """See `BiaffineParser.relate`."""
         return self.parser.relate(states_BWD, heads_BW)
 
 
 def export_parser(run: Path, folder: Path) -> dict[str, Any]:
     """Write the parser of a run as ``words.onnx``, ``relations.onnx`` and ``parser.json``.
 
-    Args:
-        run: Output of a run of ``dependency.v1``.
-        folder: Where to write; made if it is not there.
-
-    Returns:
-        The content of ``parser.json``.
+    The run is of ``dependency.v1``. The result is the content of ``parser.json``.
     """
     trained = _checked(load_run(run), run)
     trained.model.to("cpu").eval()  # type: ignore[arg-type]
@@ -159,7 +143,6 @@ def _checked(trained: TrainedRun, run: Path) -> TrainedRun:
 
 
 def _max_pieces(trained: TrainedRun) -> int:
-    """Positions that the encoder has learned, as far as is known."""
     data, stock = trained.recipe.data, trained.model.encoder.stock
     if trained.recipe.model.weights == "random" or stock is None:
         return data.max_length
@@ -167,7 +150,7 @@ def _max_pieces(trained: TrainedRun) -> int:
 
 
 def _shapes(longest: int) -> tuple[dict[int, Any], ...]:
-    """Which dimensions vary, of the inputs of `WordsProgram`."""
+    """The dimensions that vary, of the inputs of `WordsProgram`."""
     rows = torch.export.Dim("rows", min=1, max=1 << 16)
     pieces = torch.export.Dim("pieces", min=1, max=longest)
     words = torch.export.Dim("words", min=1, max=longest)

@@ -1,7 +1,6 @@
 """Heat maps: attention and matrices of one example, and scores of pairs of languages.
 
-As figure 6 of Zhang et al. 2020 (SG-Net) draws them: who attends to whom, with the words at both
-edges.
+Words stand at both edges, as in figure 6 of Zhang et al. 2020 (SG-Net).
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ class Panel:
     """One heat map.
 
     Attributes:
-        title: What it shows.
         values: Rows attend, or depend; columns are attended to. *Shape:* (L, L), or (1, L) of a
-            vector. What is not a number stays blank.
+            vector. NaN stays blank.
     """
 
     title: str
@@ -43,10 +41,7 @@ class Panel:
 def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> None:
     """Write heat maps side by side, with the pieces at both edges of each.
 
-    Args:
-        panels: The heat maps.
-        labels: What each position shows. *Shape:* (L,).
-        path: The picture; its suffix says which kind (svg, png, pdf).
+    Labels are the texts of the L positions. The suffix of the path says which kind (svg, png, pdf).
     """
     side = _INCHES_OF_LABELS + _INCHES_OF_PIECE * len(labels)
     side = min(max(side, _SMALLEST), _LARGEST)
@@ -64,12 +59,7 @@ def draw_panels(panels: Sequence[Panel], labels: Sequence[str], path: Path) -> N
 
 
 def draw_crossed(crossed: CrossedTable, path: Path) -> None:
-    """Write the scores of all pairs of languages as a heat map with numbers.
-
-    Args:
-        crossed: The scores.
-        path: The picture; its suffix says which kind (svg, png, pdf).
-    """
+    """Write the scores of all pairs of languages as a heat map with numbers."""
     langs = list(crossed.langs)
     scores = np.array([[crossed.cells[a, b].score for b in langs] for a in langs])
     side = _INCHES_OF_LABELS + 0.6 * len(langs)
@@ -93,10 +83,7 @@ def draw_crossed(crossed: CrossedTable, path: Path) -> None:
 def draw_curves(curves: Mapping[str, Mapping[str, Any]], title: str, path: Path) -> None:
     """Write scores over layers, with their intervals: a panel for each task.
 
-    Args:
-        curves: By task, as `trainer.probing.curve` gives them.
-        title: Above all.
-        path: The picture; its suffix says which kind (svg, png, pdf).
+    Curves are those of `trainer.probing.curve`, by task.
     """
     with _style():
         figure = _figure((2.6 * len(curves), 2.6))
@@ -130,7 +117,6 @@ def check_picture(path: Path) -> None:
 
 
 def require_matplotlib() -> None:
-    """Refuse to continue without matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -138,7 +124,7 @@ def require_matplotlib() -> None:
 
 
 def _style() -> Any:
-    """Text stays text in SVG, so that it can be searched."""
+    """A style in which text stays text in SVG, so that it can be searched."""
     require_matplotlib()
     import matplotlib as mpl
 
@@ -153,7 +139,7 @@ def _figure(size: tuple[float, float]) -> Any:
 
 
 def _save(figure: Any, path: Path) -> None:
-    """Fonts that lack a letter draw a box, which is no reason to write lines of warnings."""
+    """Write a figure without warnings of fonts that lack a letter: they draw a box."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class RawExample:
 
     Attributes:
         texts: For each field a text, or the tokens of one sentence.
-        labels: What the task is given beside the texts (`TaskOptions.given`), such as two mentions.
+        labels: Columns that the task is given (`TaskOptions.given`), such as two mentions.
     """
 
     example_id: str
@@ -56,7 +56,6 @@ class FailedExample:
 
     Attributes:
         error_type: The error's stable name, such as ``sentence_too_long``.
-        message: What came, what was expected, what to do.
     """
 
     example_id: str
@@ -67,10 +66,8 @@ class FailedExample:
 def examples_of(items: Iterable[Any], run: TrainedRun) -> list[RawExample]:
     """Examples as Python has them.
 
-    Args:
-        items: Each a text; the texts of all fields; a mapping, as `examples_of_lines` describes
-            the objects of lines; or a `RawExample`.
-        run: Says how many texts an example has, and what else comes with it.
+    Each item is a text; the texts of all fields; a mapping like the objects of `examples_of_lines`;
+    or a `RawExample`.
     """
     return [_of_item(item, at, run) for at, item in enumerate(items)]
 
@@ -90,14 +87,9 @@ def examples_of_lines(
 ) -> list[RawExample]:
     """Examples from JSON objects, one a line, with a text or a list of tokens for each field.
 
-    ``example_id`` names an example; when it is left out, the number of its line does, from 0.
-
-    Args:
-        lines: The objects.
-        fields: Names of the texts.
-        given: Label columns that the task is given (`given_labels`): tags are a list of names,
-            spans a list of objects with ``start_char``, ``end_char`` and an optional ``label``; a
-            string is text.
+    ``example_id`` names an example; when it is left out, the number of its line does, from 0. Of
+    the ``given`` labels (`given_labels`), tags are a list of names, spans a list of objects with
+    ``start_char``, ``end_char`` and an optional ``label``; a string is text.
     """
     return [
         _of_content(partial(parse_json, line), f"line {at + 1}", at, fields, given)
@@ -123,22 +115,15 @@ def predict(
 ) -> list[Prediction | FailedExample]:
     """Predictions of a model for texts; an example that cannot be parsed fails alone.
 
-    The texts are parsed and aligned by the service; batches of them are then made in memory, by
-    the functions that make those of stored examples. So the predictions equal those of a stored
-    split that has the same examples in the same order.
+    The service parses and aligns the texts, and keeps nothing of them; batches are made in memory
+    by the functions for stored examples. So the predictions equal those of a stored split of the
+    same examples in the same order.
 
-    Args:
-        run: The run.
-        client: The service that parses; it keeps nothing of the texts.
-        examples: The texts.
-        lang: Their language.
-        parser: Name of the parser; for a language that the model was trained on, its own by
-            default, and else the service's choice.
-        any_parser: Accept another parser for a language that the model was trained on.
+    The parser of a language that the model was trained on is by default the model's own, and only
+    ``any_parser`` accepts another; for other languages the service chooses.
 
-    Returns:
-        Predictions without gold, in the order of the examples. An example that became several
-        sequences has one for each, unless its task joins them.
+    Predictions have no gold, and the order of the examples. An example that became several
+    sequences has one for each, unless its task joins them.
     """
     if not any_parser:
         parser = parser or _own_parser(run.requirements, lang)
@@ -170,7 +155,6 @@ def _source(
     answer: FeaturesResult,
     lang: str,
 ) -> Source:
-    """Examples in memory as the data of a run."""
     needs, recipe = run.requirements, run.recipe
     spec = DatasetSpec(recipe.data.dataset, SPLIT, lang, needs.fields, needs.labels, needs.mode)
     tokenizer = (answer.tokenizer.name, answer.tokenizer.fingerprint, answer.special_tokens)
@@ -247,7 +231,6 @@ def _answers(
     lang: str,
     parser: str | None,
 ) -> Iterable[FeaturesResult]:
-    """The service's answers, a few examples at a time."""
     step = max(1, _AT_ONCE // len(requirements.fields))
     for start in range(0, len(examples), step):
         part = examples[start : start + step]
@@ -298,9 +281,7 @@ def _row(at: int, example: RawExample, answer: FeatureExample) -> ExampleRow:
 def segment_of(arrays: Mapping[str, NDArray[Any]], number: int) -> SegmentFeatures:
     """One segment of an untruncated sequence without a joint root, as the store holds it.
 
-    Args:
-        arrays: What ``/features`` answers of an example, under the policy ``attach``.
-        number: Which segment.
+    The arrays are what ``/features`` answers of an example, under the policy ``attach``.
     """
     (at,) = np.nonzero(arrays["segment_ids"] == number)
     first = int(at[0]) if len(at) else 0

@@ -21,15 +21,14 @@ class Prediction:
 
     Every metric in ``shares`` is a sum over the examples divided by another sum: an example adds
     ``(1, 1)`` or ``(0, 1)`` to accuracy, and ``(2 * hits, predicted + gold)`` to the F1 of
-    entities. So a metric of any choice of examples follows from their shares. BLEU is no ratio of
-    sums: an example adds the ten numbers of `trainer.metrics.translation.bleu_counts`.
+    entities. So a metric of any choice of examples follows from their shares. BLEU is not a ratio
+    of sums: an example adds the ten numbers of `trainer.metrics.translation.bleu_counts`.
 
     Attributes:
         gold: The label, as plain JSON; None of an unlabelled example.
-        predicted: The prediction, as plain JSON.
-        right: Whether all of the prediction is right; None without gold.
-        shares: By metric, what the example adds to numerator and denominator, or to the sums that
-            BLEU is made of; empty without gold.
+        predicted: As plain JSON.
+        right: True if all of the prediction is right; None without gold.
+        shares: By metric, what the example adds to the sums; empty without gold.
         probability: Of the predicted class, for tasks that choose one.
     """
 
@@ -51,18 +50,15 @@ answers by the ids of their questions.
 
 
 def predictions_file(folder: Path, split: str, lang: str) -> Path:
-    """Where the predictions of a run on one language are kept."""
     return folder / f"predictions-{split}-{lang}.jsonl"
 
 
 def write_predictions(predictions: Iterable[Prediction], path: Path) -> None:
-    """Write predictions, one JSON object a line."""
     lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in predictions]
     path.write_text("".join(lines), "utf-8")
 
 
 def read_predictions(path: Path) -> list[Prediction]:
-    """Read the file of `write_predictions`."""
     with path.open(encoding="utf-8") as lines:
         return [_prediction(line, f"{path}, line {n}") for n, line in enumerate(lines, 1)]
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from featurestore import FeatureStore
 
 _SHOWN: Final = 5
-"""Examples that a message names."""
 
 _OF_EXAMPLES: Final = (
     "the dataset holds them with other texts or labels, too; backfill the file under another --name"
@@ -39,18 +38,9 @@ def predict_stored(
 ) -> list[Prediction | FailedExample]:
     """The predictions of a model for a stored split, with labels or without.
 
-    Args:
-        run: The run.
-        store: Where the data lie; the newest version of the dataset is read.
-        split: Which split.
-        lang: Which language.
-        dataset: Another dataset of the same fields and classes.
-        parser: Whose parses are read, as `TrainedRun.on` takes it.
-        any_parser: Accept another parser for a language that the model was trained on.
-
-    Returns:
-        Predictions in the order in which the file was backfilled, then the examples that were
-        dropped there.
+    The newest version of the dataset, or of another one of the same fields and classes, is read.
+    Predictions are in the order in which the file was backfilled; then come the examples that were
+    dropped there.
     """
     here = run.on(store, dataset, parser)
     (source,) = open_languages(store, here, split, [lang], any_parser=any_parser).values()
@@ -70,11 +60,8 @@ def submission(
 ) -> Iterator[str]:
     """The lines of a leaderboard's file.
 
-    Args:
-        found: As `predict_stored` gives it.
-        form: What the leaderboard takes.
-        spreads: Whether the run may spread an example over several sequences
-            (`trainer.options.DataOptions.spreads`); for the message about several predictions.
+    A run that ``spreads`` (`trainer.options.DataOptions.spreads`) gets another message about
+    several predictions of an example.
     """
     predictions = [one for one in found if isinstance(one, Prediction)]
     _check_whole(found, predictions, spreads)

@@ -18,10 +18,8 @@ from trainer.evaluation.compare import EVERY, Line, compare_systems, read_system
 from trainer.results import RESULT, read_json, read_result
 
 MEAN: Final = "mean"
-"""The column of the mean over languages."""
 
 ByColumn = dict[str, dict[int, float]]
-"""By language and seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,7 @@ class SeedScores:
 
     Attributes:
         scores: By seed.
-        test: How the system differs from the baseline system; None of the baseline system itself,
-            and where there is no test.
+        test: Difference from the baseline system; None of that system, and where there is no test.
     """
 
     scores: Mapping[int, float]
@@ -39,7 +36,6 @@ class SeedScores:
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
         return fmean(self.scores.values())
 
     @property
@@ -53,13 +49,11 @@ class ScoreTable:
     """Systems by languages.
 
     Attributes:
-        dataset, split: What was scored.
         columns: The languages, and `MEAN` where there are several.
         rows: By system, the cells that are there, by column.
         unlearned: Scores of the task's baseline, such as the majority class, by column.
-        unlearned_name: Name of that baseline.
         baseline: Name of the system that the others are tested against.
-        notes: What is missing, and why.
+        notes: Missing scores and tests, and why.
     """
 
     dataset: str
@@ -74,7 +68,6 @@ class ScoreTable:
 
     @property
     def seeds(self) -> list[int]:
-        """Every seed that a cell has."""
         cells = [cell for row in self.rows.values() for cell in row.values()]
         return sorted({seed for cell in cells for seed in cell.scores})
 
@@ -90,14 +83,9 @@ def score_table(
 ) -> ScoreTable:
     """The table of all finished runs in some folders; ``parsebank evaluate`` has scored them.
 
-    Args:
-        folders: Runs, or folders of runs at any depth.
-        split: Which evaluation.
-        metric: One of its numbers; the headline by default.
-        baseline: The system that the others are tested against: its name in the table, or the
-            folder of one of its runs; no tests by default.
-        resamples: Of each test.
-        seed: Of each test.
+    Folders are runs, or have runs at any depth. The metric is the headline by default. The
+    baseline, which the others are tested against, is a system's name in the table, or the folder of
+    one of its runs; without one there are no tests.
     """
     systems = systems_of(folders)
     notes: list[str] = []

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
-    """A run with its model loaded.
-
-    Attributes:
-        recipe: Of the run, its task with what was tuned on dev.
-        model: The model that the run kept.
-        requirements: What the model needs.
-    """
+    """A run with its model loaded; the recipe's task has what was tuned on dev."""
 
     recipe: Recipe
     model: SyntaxModel
@@ -51,11 +45,8 @@ class TrainedRun:
     ) -> TrainedRun:
         """The run on the newest version that a store has of its dataset, or of another.
 
-        Args:
-            store: The store.
-            dataset: Name of the other dataset.
-            parser: Whose parses are read, as `FeatureStore.dataset` takes it; by default the
-                model's own where it has one, and else the only one that there is.
+        The parser is given as to `FeatureStore.dataset`; by default it is the model's own where it
+        has one, and else the only one that there is.
         """
         name = dataset or self.recipe.data.dataset
         tokenizer = _tokenizer(store, name, self.requirements)
@@ -86,12 +77,9 @@ class Answers:
 
 
 def load_run(folder: Path, attention: str | None = None) -> TrainedRun:
-    """A run from its output folder.
+    """A run from its output folder, with another implementation of attention where one is given.
 
-    Args:
-        folder: Output of the run.
-        attention: Another implementation than the one trained with
-            (`trainer.nn.stock.ATTENTION`).
+    `trainer.nn.stock.ATTENTION` has the implementations.
     """
     recipe, model = recipe_of(folder), load_model(folder, attention)
     task = recipe.task.tuned(read_result(folder)["scores"])
@@ -100,12 +88,7 @@ def load_run(folder: Path, attention: str | None = None) -> TrainedRun:
 
 
 def load_model(folder: Path, attention: str | None = None) -> SyntaxModel:
-    """The model that a run kept, on the first GPU if there is one.
-
-    Args:
-        folder: Output of the run, which need not be finished.
-        attention: Another implementation than the one trained with.
-    """
+    """The model that a run, finished or not, kept; on the first GPU if there is one."""
     try:
         config = SyntaxConfig.from_pretrained(folder / MODEL)
         config.attention = attention or config.attention
@@ -126,13 +109,9 @@ def chosen_languages(
 ) -> list[str]:
     """Languages of a split, each once.
 
-    Args:
-        store: Where the data lie.
-        run: As `TrainedRun.on` gives it.
-        split: Which split.
-        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; by default every one that the
-            split of the run's dataset has.
-        further: Languages that are read beside them, for which a parser may be named, too.
+    They are given as ``["en", "fr"]`` or ``"en,fr"``; by default they are all that the split of the
+    run's dataset has. A parser may also be named for the ``further`` ones, which are read beside
+    them.
     """
     chosen = list(dict.fromkeys(listed(langs) or languages_of(store, run, split)))
     ParserChoice.read(run.recipe.data.parser).check({*chosen, *further})
@@ -160,14 +139,9 @@ def languages_of(store: FeatureStore, run: TrainedRun, split: str, lang: str = "
 def open_language(
     store: FeatureStore, run: TrainedRun, split: str, lang: str, *, any_parser: bool = False
 ) -> Source:
-    """One language of a split, parsed as the model needs it.
+    """One language of a split, parsed as the model needs it; several are read as one.
 
-    Args:
-        store: Where the data lie.
-        run: As `TrainedRun.on` gives it.
-        split: Which split.
-        lang: Which language; of several, they are read as one.
-        any_parser: Accept other parsers for the language that the model was trained on.
+    ``any_parser`` accepts other parsers for the language that the model was trained on.
     """
     source = _of_known_parser(store, run, split, lang)
     if not any_parser:
@@ -197,10 +171,8 @@ def open_languages(
 def ask(run: TrainedRun, source: Source, dataset: StreamedDataset | None = None) -> Answers:
     """The predictions and scores of a run's model on all examples of a source.
 
-    Args:
-        run: The run.
-        source: The examples, and the texts that answers are read from.
-        dataset: Other examples of the same task, such as crossed ones.
+    ``dataset`` has other examples of the same task, such as crossed ones; the source has the texts
+    that answers are read from.
     """
     stream = source.evaluation_stream(run.recipe, dataset)
     batches = device_batches(stream, run.recipe, source.task, run.model.device)

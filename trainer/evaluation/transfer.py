@@ -33,11 +33,10 @@ class LanguageTable:
     """Common part of the two tables of transfer.
 
     Attributes:
-        dataset, split: What was scored.
         sources: The languages trained on.
         metric: Name of the headline metric.
         data: By language, what the scores were computed from: version, parsers, fingerprints.
-        rules: How answers were compared; None of other tasks.
+        rules: Rules that compare answers; None of other tasks.
     """
 
     dataset: str
@@ -48,7 +47,6 @@ class LanguageTable:
     rules: Rules | None = None
 
     def head(self) -> dict[str, Any]:
-        """Common facts as plain JSON."""
         return {
             "dataset": self.dataset,
             "split": self.split,
@@ -63,8 +61,6 @@ class TransferTable(LanguageTable):
     """Scores by language of one model.
 
     Attributes:
-        scores: By language.
-        predictions: By language, of each example.
         baselines: By language, the score without a model; none where the store does not have the
             training data, or the task no baseline.
     """
@@ -96,7 +92,6 @@ class TransferTable(LanguageTable):
         return None if mean is None or not ours else fmean(ours) - mean
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         languages: dict[str, Any] = {}
         for lang, scores in self.scores.items():
             known = {"baseline": asdict(self.baselines[lang])} if lang in self.baselines else {}
@@ -109,11 +104,9 @@ class TransferTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """Title of the table."""
         return f"{self.dataset}, {self.split}"
 
     def header(self) -> tuple[str, ...]:
-        """Names of the columns of `rows`."""
         names = {one.name: None for one in self.baselines.values()}
         return ("language", "examples", self.metric, *names)
 
@@ -136,7 +129,6 @@ class TransferTable(LanguageTable):
         return rows
 
     def markdown(self) -> str:
-        """The same for people."""
         shown = table(self.header(), self.rows())
         trained = f"Trained on {', '.join(self.sources)}.{rules_text(self.rules)}"
         return f"# {self.dataset}, {self.split}\n\n{trained}\n\n{shown}\n"
@@ -151,7 +143,6 @@ class Cell:
 
     Attributes:
         score: The headline metric.
-        examples: Examples scored.
         unmatched: Examples of the first language that the second does not have.
         differing: Examples left out because their labels differ between the two.
     """
@@ -164,12 +155,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossedTable(LanguageTable):
-    """Scores of one model by language of the first field and of the others.
-
-    Attributes:
-        fields: Names of the fields; the first is in the pair's first language.
-        cells: By ordered pair.
-    """
+    """Scores of one model by language of the first field and of the others."""
 
     fields: Sequence[str]
     langs: Sequence[str]
@@ -177,7 +163,6 @@ class CrossedTable(LanguageTable):
 
     @property
     def mean_within(self) -> float:
-        """Mean score of pairs in one language."""
         return fmean(cell.score for (a, b), cell in self.cells.items() if a == b)
 
     @property
@@ -208,11 +193,9 @@ class CrossedTable(LanguageTable):
         }
 
     def title(self) -> str:
-        """Title of the table, with the metric."""
         return f"{self.dataset}, {self.split}: {self.metric}"
 
     def header(self) -> tuple[str, ...]:
-        """Names of the columns of `rows`."""
         return (f"{self.fields[0]} / others", *self.langs)
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -220,7 +203,6 @@ class CrossedTable(LanguageTable):
         return [(a, *(f"{self.cells[a, b].score:.4f}" for b in self.langs)) for a in self.langs]
 
     def markdown(self) -> str:
-        """The same for people."""
         header = (f"{self.fields[0]} \\ {', '.join(self.fields[1:])}", *self.langs)
         means = [(name.replace("_", " "), f"{mean:.4f}") for name, mean in self.summary().items()]
         parts = [f"# {self.dataset}, {self.split}: {self.metric}", rules_text(self.rules).strip()]
@@ -233,9 +215,9 @@ class Scoring(TypedDict, total=False):
 
     Attributes:
         any_parser: Accept other parsers for the language that the model was trained on.
-        dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model
-            that was trained on ``squad``.
-        rules: How answers are compared; as the run says, or the dataset's own scorer, by default.
+        dataset: Another dataset of the same fields and classes, such as ``xquad`` for a model that
+            was trained on ``squad``.
+        rules: Comparison of answers; as the run says, or the dataset's own scorer, by default.
         parser: Whose parses are read, as `TrainedRun.on` takes it.
     """
 
@@ -254,13 +236,8 @@ def evaluate_run(
 ) -> TransferTable:
     """Score the model of a run on a stored split, in one language after the other.
 
-    Args:
-        folder: Output of the run.
-        store: Where the data lie; the newest version of the dataset is read.
-        split: Which split.
-        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
-            by default.
-        **how: See `Scoring`.
+    The newest version of the dataset is read. Languages are given as ``["en", "fr"]`` or
+    ``"en,fr"``; by default they are all that the split has.
     """
     run, sources, facts = _opened(folder, store, split, langs, how)
     answers = {lang: ask(run, source) for lang, source in sources.items()}
@@ -282,8 +259,8 @@ def evaluate_crossed(
 ) -> CrossedTable:
     """Score the model of a run on all ordered pairs of languages.
 
-    Examples are joined by their ids; those without a partner, or with another label there, are
-    left out and counted. Arguments are those of `evaluate_run`.
+    Examples are joined by their ids; those without a partner, or with another label there, are left
+    out and counted.
     """
     run, sources, facts = _opened(folder, store, split, langs, how)
     first = next(iter(sources.values())).dataset
@@ -304,7 +281,7 @@ def evaluate_crossed(
 def _opened(
     folder: Path, store: FeatureStore, split: str, langs: Sequence[str], how: Scoring
 ) -> tuple[TrainedRun, dict[str, Source], dict[str, Any]]:
-    """The run, its labelled languages, and what a `LanguageTable` says of both."""
+    """The run, its labelled languages, and common facts of a `LanguageTable`."""
     run = load_run(folder).on(store, how.get("dataset"), how.get("parser"))
     run = run.scored_by(how.get("rules"))
     any_parser = how.get("any_parser", False)
@@ -337,10 +314,7 @@ def write_table(scored: TransferTable | CrossedTable, folder: Path) -> Path:
     """Write a table as ``evaluation-SPLIT.json`` and ``.md``, a crossed one as ``crossed-SPLIT``.
 
     The predictions of each language lie beside a table that has them. The name of a dataset that
-    the run was not trained on comes before the split's.
-
-    Returns:
-        The JSON file.
+    the run was not trained on comes before the split's. Gives the JSON file.
     """
     part = part_name(folder, scored.dataset, scored.split)
     if isinstance(scored, TransferTable):

@@ -28,9 +28,7 @@ _ESCAPES: Final = {
 def markdown(scores: ScoreTable, *, by_seed: bool = False) -> str:
     """The table for people, with what it leaves out below.
 
-    Args:
-        scores: The table.
-        by_seed: Whether each seed has a row of its own, below its system's.
+    ``by_seed`` gives each seed a row of its own, below its system's.
     """
     rows = _rows(scores, by_seed, "±", lambda stars: stars.replace("*", r"\*"))
     shown = markdown_table(("system", *scores.columns), rows)
@@ -41,12 +39,7 @@ def markdown(scores: ScoreTable, *, by_seed: bool = False) -> str:
 
 
 def latex(scores: ScoreTable, *, by_seed: bool = False) -> str:
-    """A ``tabular`` with the rules of the package booktabs; what is missing in comments above.
-
-    Args:
-        scores: The table.
-        by_seed: Whether each seed has a row of its own, below its system's.
-    """
+    """A ``tabular`` with the rules of the package booktabs; what is missing in comments above."""
     rows = _rows(scores, by_seed, r"$\pm$", lambda stars: f"$^{{{stars}}}$" if stars else "")
     lines = [
         *(f"% {line}" for line in (_caption(scores), *scores.notes) if line),

@@ -52,20 +52,10 @@ def verify_run(
 ) -> dict[str, QaScores]:
     """Score the answers of one run, where another may decide that a question has none.
 
-    Args:
-        folder: Output of a run of ``extractive_qa.v1`` with ``no_answer``.
-        verifier: Output of a run of ``sequence_classification.v1`` on whether there is an answer.
-        store: Where the data of both lie.
-        split: What is scored.
-        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; every one that the split has
-            by default.
-        tune_on: The split that the threshold is tuned on, in the language trained on.
-        weights: Of the two models; equal by default.
-        parser: Whose parses are read, as `TrainedRun.on` takes it; of the language trained on,
-            too.
-
-    Returns:
-        Scores by language.
+    The first is a run of ``extractive_qa.v1`` with ``no_answer``, the verifier one of
+    ``sequence_classification.v1`` on whether there is an answer. The threshold is tuned on the
+    split ``tune_on``, in the language trained on. Languages and parser are given as to
+    `chosen_languages` and `TrainedRun.on`.
     """
     reader, judge = (load_run(run).on(store, parser=parser) for run in (folder, verifier))
     _check(reader, judge)

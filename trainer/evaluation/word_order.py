@@ -29,8 +29,6 @@ class ParsedLanguage:
     """The scores of one language.
 
     Attributes:
-        lang: The language.
-        sentences: Sentences that are scored.
         long_sentences: Sentences that are too long to be scored.
         uas, las: Without punctuation and symbols, relations without subtypes; in per cent.
         distance: Of its word order from the source's; None where the store has too few trees.
@@ -48,12 +46,11 @@ class ParsedLanguage:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Correlation of distance and loss over languages.
+    """Correlation of distance and loss over languages, the source left out.
 
     Attributes:
-        languages: How many, the source left out.
-        pearson: Coefficient, and its interval of 95 % by Fisher's transformation; None of fewer
-            than four languages.
+        interval: The 95 % of ``pearson`` by Fisher's transformation; None of fewer than four
+            languages.
         spearman: Of ranks.
     """
 
@@ -68,7 +65,7 @@ class WordOrderTable:
     """Scores, distances and losses of languages.
 
     Attributes:
-        dataset, split, source: What was scored, and the language of the training data.
+        source: The language of the training data.
         languages: The source first, then by distance.
         correlation: None of fewer than three languages with a distance.
     """
@@ -80,15 +77,12 @@ class WordOrderTable:
     correlation: Correlation | None
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         return asdict(self)
 
     def title(self) -> str:
-        """Title of the table."""
         return f"{self.dataset}, {self.split}: word order and transfer from {self.source}"
 
     def header(self) -> tuple[str, ...]:
-        """Names of the columns of `rows`."""
         return ("language", "sentences", "too long", "UAS", "LAS", "distance", "loss")
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -111,7 +105,6 @@ class WordOrderTable:
         return rows
 
     def markdown(self) -> str:
-        """The same for people."""
         return f"# {self.title()}\n\n{table(self.header(), self.rows())}\n"
 
 
@@ -125,13 +118,8 @@ def word_order_table(
     """Scores of a parser beside the distance of each language's word order from the source's.
 
     Distances are over the published types, with 0.5 for a type that a language has fewer than
-    ``min_count`` dependents of (`featurestore.reports.word_order`).
-
-    Args:
-        transfer: Scores by language, among them the source's.
-        store: Has trees of the languages.
-        parser: Whose trees; by default all that the store has.
-        min_count: Dependents that a share needs.
+    ``min_count`` dependents of (`featurestore.reports.word_order`). All trees of the store count,
+    unless a parser is named.
     """
     from featurestore.reports.word_order import word_order
 
@@ -161,11 +149,7 @@ def word_order_table(
 
 
 def correlation_of(languages: Sequence[ParsedLanguage]) -> Correlation | None:
-    """The correlation of distance and loss; None of fewer than three languages, or of equal ones.
-
-    Args:
-        languages: All with a distance.
-    """
+    """Correlation of distance and loss; None of fewer than three languages, or of equal values."""
     distances = [float(one.distance or 0) for one in languages]
     losses = [one.loss for one in languages]
     if len(languages) < 3 or len(set(distances)) == 1 or len(set(losses)) == 1:
@@ -180,11 +164,7 @@ def correlation_of(languages: Sequence[ParsedLanguage]) -> Correlation | None:
 
 
 def write_word_order(shown: WordOrderTable, folder: Path) -> Path:
-    """Write ``word-order-SPLIT.json`` and ``.md``.
-
-    Returns:
-        The JSON file.
-    """
+    """Write ``word-order-SPLIT.json`` and ``.md``; gives the JSON file."""
     path = folder / f"word-order-{part_name(folder, shown.dataset, shown.split)}.json"
     write_json(path, shown.to_json())
     path.with_suffix(".md").write_text(shown.markdown(), "utf-8")

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 Rules = Literal["squad", "squad2", "mlqa"]
-"""Those of SQuAD 1.1, of SQuAD 2.0, and of MLQA."""
 
 _ARTICLES: Final = {
     "en": r"\b(a|an|the)\b",
@@ -30,7 +29,7 @@ _UNSPACED: Final = frozenset({"zh"})
 
 
 def rules_text(rules: Rules | None) -> str:
-    """The sentence of a table about rules, to follow another one; empty of None.
+    """The sentence of a table about rules; empty for None.
 
     >>> rules_text("squad"), rules_text(None)
     (' Answers compared as by SQuAD 1.1.', '')
@@ -40,12 +39,7 @@ def rules_text(rules: Rules | None) -> str:
 
 
 def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]:
-    """The words of an answer that count.
-
-    Args:
-        text: The answer.
-        lang: Its language; SQuAD's rules know English only.
-        rules: Whose.
+    """The words of an answer that count; SQuAD's rules know English only.
 
     >>> normalised("The  Denver Broncos."), normalised("Die Elbe", "de", "mlqa")
     (['denver', 'broncos'], ['elbe'])
@@ -61,9 +55,7 @@ def normalised(text: str, lang: str = "en", rules: Rules = "squad") -> list[str]
 
 
 def answer_f1(predicted: Sequence[str], gold: Sequence[str]) -> float:
-    """F1 of the words of a predicted and a gold answer.
-
-    Two answers of no words agree; one of no words and another do not.
+    """F1 of two answers' words; 1 where both have none, 0 where one has none.
 
     >>> answer_f1(["denver", "broncos"], ["broncos"])
     0.6666666666666666
@@ -79,12 +71,8 @@ def answer_scores(
 ) -> tuple[float, float]:
     """Exact match and F1 of one question, against the gold answer that fits best.
 
-    Args:
-        predicted: The answer; empty for none.
-        golds: The gold answers; none for an unanswerable question.
-        lang: Language of the answers.
-        rules: Whose. A gold answer of which nothing is left does not count by SQuAD 2.0's, unless
-            nothing is left of all; by the others' nothing can match it but exactly.
+    By SQuAD 2.0's rules, a gold answer of which nothing is left counts only if all are such; by the
+    others', it is matched exactly or not at all.
 
     >>> answer_scores("the Elbe", ["Elbe", "river Elbe"]), answer_scores("", [])
     ((1.0, 1.0), (1.0, 1.0))
@@ -106,13 +94,7 @@ def best_threshold(
 ) -> tuple[float, float]:
     """The threshold with the best mean score, and that score (SQuAD 2.0's evaluation on dev).
 
-    A question is answered when its difference, null score minus score of the best answer, is not
-    above the threshold.
-
-    Args:
-        scores: Score of the best answer of each question.
-        differences: Its difference.
-        of_no_answer: Score of giving no answer: 1 for unanswerable questions, else 0.
+    A question is answered when null score minus best score, its difference, is not above it.
 
     >>> best_threshold([1.0, 0.0], [-2.0, 3.0], [0.0, 1.0])
     (-2.0, 1.0)

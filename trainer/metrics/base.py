@@ -7,11 +7,7 @@ from typing import Any, cast
 
 
 class NamedScores:
-    """Base of scores that are a dataclass, one of whose numbers is the headline.
-
-    Attributes:
-        metric: Name of that number: a field too where there is a choice, else one of the class.
-    """
+    """Base of scores that are a dataclass, whose number named ``metric`` is the headline."""
 
     __slots__ = ()
 
@@ -19,11 +15,10 @@ class NamedScores:
 
     @property
     def headline(self) -> float:
-        """The metric that models are selected on."""
+        """The number that models are selected on."""
         return cast(float, getattr(self, self.metric))
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         return asdict(cast(Any, self))
 
 

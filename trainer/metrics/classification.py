@@ -1,7 +1,7 @@
 """Scores of single-label classification, and the registry of metrics of classes.
 
-A metric of classes is a function of sums of `class_counts`: so scores, the choice of the best
-checkpoint, and tests of significance, which resample examples, compute the same.
+A metric of classes is a function of sums of `class_counts`, so that scores, the choice of
+checkpoints, and resampling in tests of significance compute the same.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from trainer.metrics.base import NamedScores, share
 from trainer.metrics.significance import Floats, Metric, ratio
 
 CLASS_METRICS: Final[Registry[Metric]] = Registry("class metric")
-"""Every metric of classes by name, from sums of `class_counts`: (..., 3 * classes) to (...)."""
+"""From sums of `class_counts`, (..., 3 * classes), to (...)."""
 
 
 def accuracy(sums: Floats) -> Floats:
-    """Share of the examples that are right, from sums of `class_counts`; 0 of none."""
     right, gold, _ = _by_class(sums)
     return ratio(np.stack([right.sum(-1), gold.sum(-1)], -1))
 
 
 def macro_f1(sums: Floats) -> Floats:
-    """Mean F1 of classes, from sums of `class_counts`; 0 where undefined."""
+    """Mean F1 of classes; 0 where undefined."""
     right, gold, predicted = _by_class(sums)
     mean: Floats = ratio(np.stack([2 * right, gold + predicted], -1)).mean(-1)
     return mean
 
 
 def mcc(sums: Floats) -> Floats:
-    """Matthews' correlation coefficient (Gorodkin 2004), from sums of `class_counts`."""
+    """Matthews' correlation coefficient (Gorodkin 2004)."""
     right, gold, predicted = _by_class(sums)
     total = gold.sum(-1)
     spread = (total**2 - (predicted**2).sum(-1)) * (total**2 - (gold**2).sum(-1))
@@ -46,13 +45,7 @@ def mcc(sums: Floats) -> Floats:
 def class_counts(gold: NDArray[np.int64], predicted: NDArray[np.int64], classes: int) -> Floats:
     """Counts that each example adds: of each class whether it was right, was gold, was predicted.
 
-    Args:
-        gold: Class ids. *Shape:* (N, ...).
-        predicted: Likewise.
-        classes: How many there are.
-
-    Returns:
-        *Shape:* (N, ..., 3 * classes).
+    *Shape:* (N, ...) to (N, ..., 3 * classes).
     """
     every = np.eye(classes)
     ours, theirs = every[gold], every[predicted]
@@ -84,12 +77,8 @@ class ClassificationScores(NamedScores):
     """Scores of single-label classification.
 
     Attributes:
-        examples: Examples with a label; the others are not scored.
         loss: Mean cross-entropy, without auxiliary losses.
-        metrics: Each of `CLASS_METRICS`, by name.
-        per_class: Scores by class name.
         confusion: Counts, rows gold and columns predicted, in the order of ``per_class``.
-        metric: Name of the headline.
     """
 
     examples: int
@@ -101,11 +90,10 @@ class ClassificationScores(NamedScores):
 
     @property
     def headline(self) -> float:
-        """The metric that models are selected on."""
         return self.metrics[self.metric]
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name; metrics stand beside the others."""
+        """Every number by name; those of ``metrics`` stand beside the others."""
         content = NamedScores.to_json(self)
         return {**content.pop("metrics"), **content}
 

@@ -1,10 +1,9 @@
 """Scores of dependency trees over given words: attachment, as the CoNLL 2018 shared task counts it.
 
-Words are those of the gold standard, so that precision and recall of UAS and LAS are equal. What a
-system does not attach, because truncation cut it, is wrong.
+Words are those of the gold standard, so precision and recall are equal; a word that truncation cut
+is wrong. `syntax.trees.scoring` compares analyses that split the text otherwise.
 
 Source: Zeman et al. (2018), section 5, and https://universaldependencies.org/conll18/evaluation.html
-(`syntax.trees.scoring` compares analyses that split the text otherwise).
 """
 
 from __future__ import annotations
@@ -35,11 +34,7 @@ METRICS: Final = (
 class ParsedWord:
     """A word as the gold standard and a system have it.
 
-    Attributes:
-        gold_head: Position of its head in the text, -1 for a root.
-        head: The same by the system; -2 where it has none.
-        gold_relation, relation: With their subtypes; None for none.
-        gold_upos, upos: Universal tags; the second is None of a system without.
+    Heads are positions in the text, -1 for a root; ``head`` is -2 for none.
     """
 
     gold_head: int
@@ -55,19 +50,12 @@ class AttachmentScores(NamedScores):
     """Scores of dependency trees; shares of words between 0 and 1.
 
     Attributes:
-        examples: Examples with trees; the others are not scored.
-        words: Their words.
-        uas: Words with the right head.
-        las: And the right universal relation: subtypes are cut, as in CoNLL 2018.
-        clas: F1 of the same over content words.
+        las: Of universal relations: subtypes are cut, as in CoNLL 2018.
         las_subtypes: As ``las``, with whole relations.
-        uas_no_punct, las_no_punct, las_no_punct_subtypes: Likewise, of words whose gold UPOS is
-            neither PUNCT nor SYM.
-        upos: Words with the right universal tag; None of a model that gives none.
+        uas_no_punct, las_no_punct, las_no_punct_subtypes: Of words whose gold UPOS is neither PUNCT
+            nor SYM.
         cut_words: Words that truncation cut; they count as wrong.
         pieceless_words: Words without a piece, which have the state of another one.
-        loss: Mean loss of the words, without auxiliary losses.
-        metric: Name of the headline.
     """
 
     examples: int
@@ -89,12 +77,7 @@ class AttachmentScores(NamedScores):
 def attachment_shares(
     words: Iterable[ParsedWord], *, tagged: bool = False
 ) -> dict[str, tuple[float, float]]:
-    """Numerator and denominator of each metric.
-
-    Args:
-        words: The words of an example.
-        tagged: Whether the system gives tags: then ``upos`` is among the metrics, and a word that
-            got no tag is wrong.
+    """Numerator and denominator of each metric; ``tagged`` adds ``upos``, wrong without a tag.
 
     >>> words = [ParsedWord(1, 1, "nsubj:pass", "nsubj"), ParsedWord(-1, -1, "root", "root")]
     >>> shares = attachment_shares(words)
@@ -126,7 +109,6 @@ def attachment_scores(
     cut_words: int = 0,
     pieceless_words: int = 0,
 ) -> AttachmentScores:
-    """Scores of the shares that `attachment_shares` found of each example."""
     total = {
         name: tuple(sum(of[name][part] for of in examples if name in of) for part in (0, 1))
         for name in METRICS
@@ -154,5 +136,4 @@ def _universal(relation: str | None) -> str:
 
 
 def _is_content(relation: str | None) -> bool:
-    """True of a word that CLAS counts; one that a system did not attach is not among them."""
     return relation is not None and _universal(relation) not in FUNCTION_RELATIONS

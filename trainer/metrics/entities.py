@@ -15,7 +15,7 @@ from trainer.metrics.base import share
 
 
 class Entity(NamedTuple):
-    """Tokens ``start`` to ``end``, half-open, of one type."""
+    """A span of tokens, half-open."""
 
     type: str
     start: int
@@ -23,7 +23,6 @@ class Entity(NamedTuple):
 
 
 Reader = Callable[[Sequence[str]], list[Entity]]
-"""A function that finds the spans that tags spell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,8 @@ class SpanScores:
 def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities that tags spell, in order.
 
-    Args:
-        tags: ``O``, or a type after one of ``B- I- E- S-``, or of ``L- U-``, their other names. The
-            type of a tag without any is ``_``.
+    Tags are ``O``, or a type after one of ``B- I- E- S-``, or of ``L- U-``, their other names. The
+    type of a tag without any is ``_``.
 
     >>> entities(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
     [Entity(type='PER', start=0, end=2), Entity(type='LOC', start=3, end=4), \
@@ -61,7 +59,7 @@ Entity(type='LOC', start=4, end=5)]
 
 
 def tokens_tagged(name: str) -> Reader:
-    """Takes each token with this tag for a span by itself, as error detection does.
+    """A reader that takes each token with this tag for a span, as error detection does.
 
     >>> tokens_tagged("i")(["c", "i", "i"])
     [Entity(type='i', start=1, end=2), Entity(type='i', start=2, end=3)]
@@ -73,11 +71,6 @@ def entity_scores(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]], read: Reader = entities
 ) -> dict[str, SpanScores]:
     """Scores by type, and of all types together under ``""`` (micro-average).
-
-    Args:
-        gold: Tags of each sentence.
-        predicted: As many, of the same lengths.
-        read: What counts as an entity.
 
     >>> entity_scores([["B-PER", "O"]], [["B-PER", "B-LOC"]])[""]
     SpanScores(precision=0.5, recall=1.0, f1=0.6666666666666666, f05=0.5555555555555556, support=1)
@@ -95,7 +88,7 @@ def entity_scores(
 
 
 def span_scores(hits: int, said: int, real: int) -> SpanScores:
-    """From counts of right, predicted and gold spans; F0.5 is 1.25 PR / (R + 0.25 P).
+    """Scores by counts of right, predicted and gold spans; F0.5 is 1.25 PR / (R + 0.25 P).
 
     >>> span_scores(2, 4, 8)
     SpanScores(precision=0.5, recall=0.25, f1=0.3333333333333333, f05=0.4166666666666667, support=8)

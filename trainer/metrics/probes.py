@@ -1,7 +1,4 @@
-"""Agreement of predicted distances and depths with a tree (Hewitt and Manning 2019, section 3).
-
-Letters in shapes: ``W`` words of a sentence.
-"""
+"""Agreement of predicted distances and depths with a tree (Hewitt and Manning 2019, section 3)."""
 
 from __future__ import annotations
 
@@ -17,11 +14,7 @@ Edges = set[tuple[int, int]]
 
 
 def spanning_edges(distance: NDArray[Any]) -> Edges:
-    """The edges of the minimum spanning tree.
-
-    Args:
-        distance: Distances between all words, of any sign; only their order matters. *Shape:*
-            (W, W), symmetric.
+    """The edges of the minimum spanning tree; only the order of distances, (W, W), matters.
 
     >>> sorted(spanning_edges(np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])))
     [(0, 1), (1, 2)]
@@ -36,36 +29,19 @@ def spanning_edges(distance: NDArray[Any]) -> Edges:
 
 
 def edges_of(distance: NDArray[Any], kept: NDArray[np.bool_]) -> Edges:
-    """The edges of the minimum spanning tree over some of the words, as positions among all.
-
-    Args:
-        distance: Distances between all words. *Shape:* (W, W).
-        kept: Words that count; the original leaves out punctuation. *Shape:* (W,).
-    """
+    """The edges of the minimum spanning tree over the kept words, as positions among all."""
     place = np.flatnonzero(kept).tolist()
     found = spanning_edges(distance[np.ix_(kept, kept)])
     return {(place[one], place[other]) for one, other in found}
 
 
 def root_of(depth: NDArray[Any], kept: NDArray[np.bool_]) -> int:
-    """The word of least depth among some, or among all if there are none; the first of equals.
-
-    Args:
-        depth: Of all words. *Shape:* (W,).
-        kept: Words that may be chosen. *Shape:* (W,).
-    """
+    """The word of least depth among the kept, or among all if none is; the first of equals."""
     return int(np.argmin(np.where(kept, depth, np.inf) if kept.any() else depth))
 
 
 def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]:
-    """Rank correlation of each row; 0 where one of the two is constant.
-
-    Args:
-        predicted: *Shape:* (R, W).
-        gold: *Shape:* (R, W).
-
-    Returns:
-        *Shape:* (R,).
+    """Rank correlation of each row, (R, W) to (R,); 0 where one of the two is constant.
 
     >>> spearman(np.array([[1.0, 2.0, 9.0]]), np.array([[1, 2, 3]])).tolist()
     [1.0]
@@ -82,12 +58,6 @@ def spearman(predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[np.float64]
 
 
 def mean_over_lengths(values: Mapping[int, Iterable[float]], shortest: int, longest: int) -> float:
-    """The mean over sentence lengths of the mean at each length; 0 without any sentence.
-
-    Args:
-        values: By number of words.
-        shortest: The least length that counts.
-        longest: The largest one.
-    """
+    """The mean over sentence lengths of the mean at each length; 0 without any sentence."""
     chosen = [fmean(own) for length, own in values.items() if shortest <= length <= longest]
     return fmean(chosen) if chosen else 0.0

@@ -14,16 +14,7 @@ from trainer.metrics.entities import SpanScores, span_scores
 
 @dataclass(frozen=True, slots=True)
 class RelationScores(NamedScores):
-    """Scores of relations.
-
-    Attributes:
-        examples: Pairs with a label; the others are not scored.
-        precision, recall, f1: Of all classes but the one for none, micro-averaged; 0 where
-            undefined, unless said otherwise.
-        accuracy: Share of pairs predicted right, those of no relation too.
-        loss: Mean cross-entropy.
-        per_class: Scores by class, without the one for none.
-    """
+    """Scores of relations; all but accuracy leave out the class for none."""
 
     examples: int
     precision: float
@@ -46,13 +37,7 @@ def relation_scores(
 ) -> RelationScores:
     """Score predicted class ids against gold ones; negative gold ids are left out.
 
-    Args:
-        gold: Class id of each pair. *Shape:* (N,).
-        predicted: Likewise. *Shape:* (N,).
-        names: Of the classes.
-        null: The class for none.
-        loss: Mean loss, to report.
-        empty_precision: Precision where nothing but ``null`` is predicted; 1 in GATE's release.
+    Where nothing but ``null`` is predicted, precision is ``empty_precision``, 1 in GATE's release.
 
     >>> gold, predicted = np.array([0, 1, 2, 2]), np.array([1, 1, 0, 2])
     >>> scores = relation_scores(gold, predicted, ["no_relation", "part", "role"], "no_relation")

@@ -1,14 +1,13 @@
 """Tests whether one system is better than another by more than chance, on the same examples.
 
-Three answers: the paired bootstrap (Koehn 2004, "Statistical Significance Tests for Machine
-Translation Evaluation"), approximate randomisation (Noreen 1989; Yeh 2000, "More accurate tests
-for the statistical significance of result differences"), both for any metric, and McNemar's test
-in its exact form, for right and wrong. The counting is scipy's.
+The paired bootstrap (Koehn 2004, "Statistical Significance Tests for Machine Translation
+Evaluation") and approximate randomisation (Noreen 1989; Yeh 2000, "More accurate tests for the
+statistical significance of result differences") take any metric; McNemar's exact test takes right
+and wrong. The counting is scipy's.
 
 A metric is a function of sums over examples: of their shares
 (`trainer.evaluation.predictions.Prediction`), or of their counts in each class. Whole examples are
-resampled, and the metric is computed again from their sums, as corpus scores such as the F1 of
-entities require.
+resampled.
 
 Letters in shapes: ``N`` examples, ``R`` runs or languages that scores are averaged over, ``K``
 numbers that are summed.
@@ -31,7 +30,6 @@ Metric: TypeAlias = Callable[[Floats], Floats]
 """From sums, *shape* (..., K), to the metric, (...)."""
 
 _CELLS: Final = 4_000_000
-"""Numbers that are gathered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,7 @@ class Difference:
     """Difference of two systems on the same examples.
 
     Attributes:
-        one, other: Their scores.
         low, high: The bounds that hold ``confidence`` of the bootstrap's differences.
-        confidence: How much that is.
         bootstrap: Two-sided p value of the paired bootstrap: twice the share of the resamples in
             which the difference is not on the side of zero that most are on.
         permutation: Two-sided p value of approximate randomisation: how often a difference as
@@ -59,7 +55,6 @@ class Difference:
 
     @property
     def difference(self) -> float:
-        """The first score minus the second."""
         return self.one - self.other
 
 
@@ -91,16 +86,9 @@ def difference(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Difference:
-    """Compare two systems on the same examples.
+    """Compare two systems by what each example adds to their sums, (N, R, K).
 
-    Args:
-        one: What each example adds to the sums of the first system. *Shape:* (N, R, K); scores
-            are means over R.
-        other: Likewise of the second.
-        metric: From sums to the score.
-        resamples: Of bootstrap and permutation each.
-        confidence: Of the bootstrap's interval.
-        seed: Of both.
+    Scores are means over R. Bootstrap and permutation have as many ``resamples`` each.
     """
     if len(one) < 2:
         raise SpecError(f"{len(one)} examples came; a test needs two or more")
@@ -122,10 +110,6 @@ def difference(
 def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
     """McNemar's exact test: of the examples that one system alone got right, half to each?
 
-    Args:
-        one: Which examples the first system got right.
-        other: Which the second.
-
     >>> mcnemar([True, True, True, True], [False, False, False, True])
     McNemar(only_one=3, only_other=0, p=0.25)
     """
@@ -134,24 +118,14 @@ def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
 
 
 def sign_test(first: int, second: int) -> McNemar:
-    """The exact sign test: of the examples in which one system is better, half to each?
-
-    Args:
-        first: Examples in which the first system is better.
-        second: Those in which the second is.
-    """
+    """The exact sign test: of the examples in which one system is better, half to each?"""
     either = first + second
     p = float(_scipy_stats().binomtest(first, either).pvalue) if either else 1.0
     return McNemar(first, second, p)
 
 
 class _Score:
-    """The score of examples by their numbers, of which there may be many choices at once.
-
-    Args:
-        shares: What each adds. *Shape:* (M, R, K).
-        metric: From sums to the score.
-    """
+    """The score of examples by what each adds, (M, R, K), for many choices of them at once."""
 
     def __init__(self, shares: Floats, metric: Metric) -> None:
         self._metric, self._shape = metric, shares.shape[1:]
@@ -173,7 +147,6 @@ def _bootstrap(
     confidence: float,
     seed: int,
 ) -> tuple[float, float, float]:
-    """Bounds of the difference, and the p value."""
     found = _scipy_stats().bootstrap(
         (first, second),
         lambda x, y, axis: score(x) - score(y),  # noqa: ARG005

@@ -9,21 +9,11 @@ from trainer.metrics.base import NamedScores, share
 from trainer.metrics.entities import Reader, SpanScores, entities, entity_scores
 
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]
-"""Gold and predicted tags of each example."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaggingScores(NamedScores):
-    """Scores of tagged tokens.
-
-    Attributes:
-        examples: Examples with tags; the others are not scored.
-        precision, recall, f1, f05: Of entities, over all types; or of the tokens of one tag.
-        accuracy: Share of tokens with the right tag.
-        loss: Mean cross-entropy of labelled pieces, without auxiliary losses.
-        per_type: Scores by type of entity.
-        metric: Name of the headline.
-    """
+    """Scores of tagged tokens; F1 and its parts are of entities, or of the tokens of one tag."""
 
     examples: int
     precision: float
@@ -83,5 +73,4 @@ def tagging_shares(
 
 
 def equal_tags(gold: Sequence[str], predicted: Sequence[str]) -> int:
-    """Count tokens with the right tag."""
     return sum(one == other for one, other in zip(gold, predicted, strict=True))

@@ -1,7 +1,4 @@
-"""Scores of translations: BLEU (Papineni et al. 2002) and chrF (Popović 2015), by sacrebleu.
-
-Letters in shapes: ``N`` sentences, ``R`` runs.
-"""
+"""Scores of translations: BLEU (Papineni et al. 2002) and chrF (Popović 2015), by sacrebleu."""
 
 from __future__ import annotations
 
@@ -17,20 +14,12 @@ from trainer.metrics.base import NamedScores
 from trainer.metrics.significance import Floats, McNemar, sign_test
 
 _SMOOTHING: Final = "exp"
-"""Of a corpus without a common four-gram; sacrebleu's own."""
+"""Smoothing of a corpus without a common four-gram; sacrebleu's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationScores(NamedScores):
-    """Scores of translations.
-
-    Attributes:
-        examples: Sentences with a reference; the others are not scored.
-        bleu, chrf: Of the corpus, from 0 to 100.
-        loss: Mean cross-entropy of a piece of the references.
-        signatures: What exactly was computed, in sacrebleu's words, by metric.
-        metric: Name of the headline.
-    """
+    """Scores of translations; BLEU and chrF are of the corpus, from 0 to 100."""
 
     examples: int
     bleu: float
@@ -47,15 +36,6 @@ def translation_scores(
     tokenize: str = "13a",
     metric: str = "bleu",
 ) -> TranslationScores:
-    """Score a corpus.
-
-    Args:
-        hypotheses: The translations.
-        references: One of each.
-        loss: See `TranslationScores`.
-        tokenize: What BLEU counts: one of sacrebleu's tokenizers.
-        metric: Name of the headline.
-    """
     scorers = {"bleu": _bleu(tokenize), "chrf": _sacrebleu().CHRF()}
     if not hypotheses:
         return TranslationScores(0, 0.0, 0.0, loss, metric=metric)
@@ -70,29 +50,21 @@ def translation_scores(
 
 
 def check_tokenize(tokenize: str) -> None:
-    """Refuse a tokenizer that sacrebleu does not have."""
     known = sorted(_sacrebleu().BLEU.TOKENIZERS)
     if tokenize not in known:
         raise SpecError(f"task.bleu is {tokenize!r}; sacrebleu knows {', '.join(known)}")
 
 
 def bleu_counts(hypothesis: str, reference: str, scorer: Any) -> tuple[float, ...]:
-    """Counts of a sentence that BLEU is made of.
+    """Counts of BLEU: the lengths of both texts, n-grams in common, and in the hypothesis.
 
-    These are the lengths of both texts and, of n-grams of 1 to 4 words, how many are common, and
-    how many the hypothesis has.
-
-    Args:
-        hypothesis: The translation.
-        reference: What it is compared with.
-        scorer: As `bleu_scorer` gives it.
+    N-grams have 1 to 4 words; the scorer comes from `bleu_scorer`.
     """
     found = scorer.sentence_score(hypothesis, [reference])
     return tuple(map(float, (found.sys_len, found.ref_len, *found.counts, *found.totals)))
 
 
 def bleu_scorer(tokenize: str = "13a") -> Any:
-    """The scorer that `bleu_counts` counts with."""
     return _bleu(tokenize, effective_order=True)
 
 
@@ -113,11 +85,7 @@ def collins_sign_test(one: Floats, other: Floats) -> McNemar:
     """The sign test of sentences of Collins et al. 2005, "Clause Restructuring for SMT".
 
     The first system is better in a sentence whose translation by it, in the place of the second
-    system's, raises the BLEU of the second system's corpus, and worse where that falls.
-
-    Args:
-        one: Counts of the first system's sentences. *Shape:* (N, 10).
-        other: Those of the second.
+    system's, raises the BLEU of the second system's corpus. *Shape:* (N, 10) each.
     """
     whole = other.sum(0)
     change = bleu(whole - other + one) - bleu(whole)

@@ -1,8 +1,7 @@
 """Objectives: losses beside the task's, each with a weight of its own in the recipe.
 
-An objective is a module over what an encoder gives (`trainer.objectives.base.Objective`), and a
-dataclass of options. To add one, write both and add a line here; the contract test runs over the
-registry. Nothing here imports torch.
+To add one, write a module (`trainer.objectives.base.Objective`) and a dataclass of options, and
+add a line here; the contract test runs over the registry. Nothing here imports torch.
 """
 
 from trainer.objectives.adversary_options import AdversaryOptions

@@ -2,11 +2,10 @@
 
 Ahmad et al. 2019, "Cross-lingual dependency parsing with unlabeled auxiliary languages".
 
-A discriminator D learns to tell the language of states, and the encoder learns that it cannot.
-Both are halves of one loss: D's own half reads detached states, and the encoder's half has D's
-weights detached, so that one backward pass gives each its own gradient, from the same weights. Let
-a be a batch of the source language and b one of an auxiliary language, of size n each, and BCE and
-CE means over words:
+A discriminator D learns to tell the language of states, and the encoder learns to hide it. Both are
+halves of one loss: D reads detached states, and the encoder's half has D's weights detached, so one
+backward pass gives each its own gradient. Let a be a batch of the source language and b one of an
+auxiliary language, of size n each, and BCE and CE means over words:
 
 ========================  ==========================================  =======================
 method                    D minimises                                 the encoder minimises
@@ -46,16 +45,7 @@ if TYPE_CHECKING:
 
 
 class LanguageAdversary(nn.Module):
-    """A discriminator, and what it teaches the encoder.
-
-    Args:
-        options: Which method and discriminator.
-        config: Says which streams have the objective: each is one language.
-        encoder: Says how wide the states are.
-
-    Attributes:
-        languages: Names of the streams, the main one, with the source language, first.
-    """
+    """A discriminator, and what it teaches the encoder; the source is first in ``languages``."""
 
     needs: frozenset[str] = frozenset()
 
@@ -96,12 +86,9 @@ class LanguageAdversary(nn.Module):
         return own + self.options.strength * (further - further.detach())
 
     def discriminator_loss(self, scores_BWC: Tensor, real_BW: Tensor, language: int) -> Tensor:
-        """The part of D's loss that is of a batch of one language; a scalar, float32.
+        """The part of D's loss of a batch of one language, 0 for the source; a scalar, float32.
 
-        Args:
-            scores_BWC: What D gives.
-            real_BW: Which of them count; W is 1 where sentences are classified.
-            language: Place of the language among ``languages``; 0 is the source.
+        W is 1 where sentences are classified.
         """
         method, is_source = self.options.method, language == 0
         if method == "wgan":
@@ -116,7 +103,7 @@ class LanguageAdversary(nn.Module):
         return _mean(losses_BW, real_BW) / 2
 
     def encoder_loss(self, scores_BWC: Tensor, real_BW: Tensor, language: int) -> Tensor:
-        """The part of the encoder's loss, without lambda; arguments as of `discriminator_loss`."""
+        """The part of the encoder's loss, without lambda."""
         if self.options.method == "wgan" or self.options.is_soft:
             if language == 0:  # these teach by the auxiliary language alone
                 return scores_BWC.sum() * 0.0
@@ -126,7 +113,7 @@ class LanguageAdversary(nn.Module):
         return sign * self.discriminator_loss(scores_BWC, real_BW, language)
 
     def _read(self, states_BLD: Tensor, positions_BW: Tensor) -> tuple[Tensor, Tensor]:
-        """The states that D reads, and where there are some: (B, W, D) and bool (B, W)."""
+        """The states that D reads, (B, W, D), and where there are some, bool (B, W)."""
         states_BLD = self.dropout(states_BLD.transpose(1, 2)).transpose(1, 2)
         real_BW = positions_BW >= 0
         at_BWD = positions_BW.clamp(min=0)[..., None].expand(-1, -1, states_BLD.shape[2])
@@ -134,7 +121,6 @@ class LanguageAdversary(nn.Module):
 
 
 def _discriminator(options: AdversaryOptions, width: int, scores: int) -> Discriminator:
-    """One of the three of the release, over states of a width."""
     if options.discriminator == "strong":
         return StrongDiscriminator(width, scores, options.level, options.residual)
     hidden = () if options.discriminator == "weak" else (256, 128)
@@ -142,7 +128,6 @@ def _discriminator(options: AdversaryOptions, width: int, scores: int) -> Discri
 
 
 def _binary(scores_BWC: Tensor, real_BW: Tensor, label: float) -> Tensor:
-    """Mean binary cross-entropy with one label."""
     scores_BW = scores_BWC[..., 0].float()
     gold_BW = torch.full_like(scores_BW, label)
     losses_BW = F.binary_cross_entropy_with_logits(scores_BW, gold_BW, reduction="none")

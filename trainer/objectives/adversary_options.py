@@ -25,25 +25,22 @@ READ: Final = "adversary_positions"
 class AdversaryOptions(ObjectiveOptions):
     """A discriminator tells languages apart by the states, and the encoder makes that hard.
 
-    Ahmad et al. 2019. The main stream has the source language.
-    Each further stream that has the objective is an auxiliary language, and joins the steps.
+    Ahmad et al. 2019. The main stream has the source language; each further stream that has the
+    objective is an auxiliary language, and joins the steps.
 
     Attributes:
-        method: What the encoder learns: ``gan``, ``wgan`` or ``reversal``, the gradient of the
-            discriminator's loss reversed; or ``multitask``, the gradient as it is: the states then
-            tell the language.
+        method: ``gan``, ``wgan`` or ``reversal``, the gradient of the discriminator's loss
+            reversed; or ``multitask``, that gradient as it is: the states then tell the language.
         strength: Factor of what the encoder learns, lambda; 0 trains the discriminator alone.
-        level: Whether each ``word`` is classified, or the mean of a ``sentence``.
-        discriminator: ``weak``, a linear map, which the authors found to work better than deeper
-            ones; ``not_so_weak`` or ``strong``.
-        dropout: Of whole features of the states that the discriminator reads, in training; a
-            parser's ``parser_dropout`` takes features of its own.
+        level: Classify each ``word``, or the mean of a ``sentence``.
+        discriminator: ``weak``, a linear map, which the authors found to work best;
+            ``not_so_weak`` or ``strong``.
+        dropout: Of whole features of the states that the discriminator reads, in training.
         residual: A switch: the blocks of the strong discriminator.
         gan_loss: A switch: the losses of ``gan``.
         positions: A switch: which states are read.
-        soft_labels: What the discriminator is to say of the source and of the auxiliary language
-            with ``gan_loss=as_released``; drawn from the seed when left out, and a result records
-            them.
+        soft_labels: Targets for the source and for the auxiliary language with
+            ``gan_loss=as_released``; drawn from the seed when left out, and recorded in a result.
     """
 
     name: str = "adversary.v1"
@@ -67,11 +64,9 @@ class AdversaryOptions(ObjectiveOptions):
 
     @property
     def is_soft(self) -> bool:
-        """True of losses with soft labels."""
         return self.method == "gan" and is_released(self.gan_loss)
 
     def arrays(self) -> tuple[str, ...]:
-        """The positions that are read."""
         return (READ,)
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +90,6 @@ class AdversaryOptions(ObjectiveOptions):
         return replace(self, soft_labels=(float(0.7 + 0.3 * first), float(0.3 * second)))
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
-        """With the soft labels that an earlier run drew."""
         if not isinstance(before, AdversaryOptions):
             return self
         return replace(self, soft_labels=self.soft_labels or before.soft_labels)

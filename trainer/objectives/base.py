@@ -29,11 +29,6 @@ class Objective(Protocol):
 
     Its loss is a mean over examples and does not depend on padding, whose states are finite but
     mean nothing.
-
-    Args:
-        options: Of the objective's own class.
-        config: Of the model.
-        encoder: Says how wide the states are.
     """
 
     options: ObjectiveOptions
@@ -46,15 +41,12 @@ class Objective(Protocol):
         self, options: ObjectiveOptions, config: SyntaxConfig, encoder: Encoder
     ) -> None: ...
 
-    def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar."""
-        ...
+    def __call__(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor: ...
 
 
 def build_objectives(
     options: Iterable[ObjectiveOptions], config: SyntaxConfig, encoder: Encoder
 ) -> Iterator[Objective]:
-    """The active objectives."""
     use_syntax = config.model_options().use_syntax
     for one in options:
         if not one.is_active(use_syntax):
@@ -75,11 +67,7 @@ def build_objectives(
 
 
 def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
-    """The losses, each with its weight.
-
-    Losses of the same weight are added before they are weighted, as papers with one weight for
-    several losses have it.
-    """
+    """The losses, each with its weight; losses of the same weight are added first, as in papers."""
     sums: dict[float, Tensor] = {}
     for name, loss in losses.items():
         weight = weights[name]
@@ -89,14 +77,12 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 
 
 def needed_for(states: States) -> frozenset[str]:
-    """Demands on the encoder for these states."""
     if isinstance(states, int):
         return frozenset({"hidden_states"})
     return frozenset({"syntax_states"} if states == "syntax" else ())
 
 
 def width_of(encoder: Encoder, states: States) -> int:
-    """Numbers of a state."""
     if states == "syntax":
         if encoder.syntax_width is None:
             raise SpecError(
@@ -120,5 +106,4 @@ def chosen(encoding: SyntaxEncoding, states: States) -> Tensor:
 
 
 def needed_for_mix(states: MixedStates) -> frozenset[str]:
-    """Demands on the encoder for its last states, or for a mean of several."""
     return frozenset() if states == "last" else frozenset({"hidden_states"})

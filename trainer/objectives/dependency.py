@@ -32,7 +32,7 @@ class DependencyObjective(nn.Module):
         self.parser = BiaffineParser(options.parser, width, layers)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar; 0 of a batch without trees to learn."""
+        """The loss, a scalar; 0 for a batch without trees to learn."""
         layers = layers_of(encoding, self.options.parser.states)
         if self.options.detached:
             layers = tuple(layer.detach() for layer in layers)

@@ -49,11 +49,9 @@ class TreeDepthOptions(ObjectiveOptions):
     rank: Count = 64
 
     def reads_syntax_states(self) -> bool:
-        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def matrices(self) -> tuple[str, ...]:
-        """Depths, and distances, which tell what stands in a tree."""
         return ("distance", "depth")
 
 
@@ -63,7 +61,7 @@ class TreeDistanceOptions(ObjectiveOptions):
 
     Attributes:
         states, rank: As in `TreeDepthOptions`.
-        target: A switch: what the squared norm is to equal.
+        target: A switch: what the squared norm equals.
     """
 
     name: str = "tree_distance.v1"
@@ -72,11 +70,9 @@ class TreeDistanceOptions(ObjectiveOptions):
     target: Variant = "as_published"
 
     def reads_syntax_states(self) -> bool:
-        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances."""
         return ("distance",)
 
 
@@ -87,14 +83,13 @@ class PhraseContrastOptions(ObjectiveOptions):
     It reads the samples of ``data.samplers=phrase``.
 
     Attributes:
-        phrase_loss: A switch. JSD is the divergence of what two pieces attend to.
+        phrase_loss: A switch, with JSD the divergence of what two pieces attend to.
             ``as_published``: InfoNCE of -JSD. ``synclm``: the negated InfoNCE of +JSD, which pulls
-            the same way and is never above 0. ``lr_sib``: InfoNCE of +JSD divided by the number of
-            positions, which pulls the other way, and hardly at all.
-        per_position: Divide divergences by the number of real positions, or do not; left out, as
-            ``phrase_loss`` has it, which is for ``lr_sib`` alone.
-        attention: Weights ``before_dropout``, or ``after_dropout`` in training, as both releases
-            have it.
+            the same way and is never above 0. ``lr_sib``: InfoNCE of +JSD per position, which
+            pulls the other way, and hardly at all.
+        per_position: Divide divergences by the number of real positions; left out, only
+            ``lr_sib`` does.
+        attention: Weights ``before_dropout``, or ``after_dropout`` in training (both releases).
         temperature: Divisor of similarities, tau.
     """
 
@@ -105,7 +100,6 @@ class PhraseContrastOptions(ObjectiveOptions):
     temperature: Share = 0.1
 
     def arrays(self) -> tuple[str, ...]:
-        """Samples of phrases."""
         return PHRASE_ARRAYS
 
 
@@ -116,13 +110,10 @@ class TreeContrastOptions(ObjectiveOptions):
     It reads the samples of ``data.samplers=tree``.
 
     Attributes:
-        tree_root: A switch: whether the root is a member of its own set, ``out`` (published) or
-            ``in`` (SynCLM's release).
-        projection: A switch: compare the states themselves (published), or what two linear maps
-            make of them (SynCLM's release).
-        tree_topk: A switch: of which negatives the three most similar count, of all real ones
-            (``masked``), or, as lr-sib has it, also of empty cells, as if of similarity 0
-            (``released``).
+        tree_root: A switch: the root is ``out`` of its own set (published), or ``in`` it (SynCLM).
+        projection: A switch: compare two linear maps of the states (SynCLM), not the states.
+        tree_topk: A switch: the three most similar of all real negatives count (``masked``), or
+            of these and empty cells of similarity 0 (``released``, lr-sib).
         temperature: Divisor of similarities, tau.
     """
 
@@ -133,7 +124,6 @@ class TreeContrastOptions(ObjectiveOptions):
     temperature: Share = 0.1
 
     def arrays(self) -> tuple[str, ...]:
-        """Samples of subtrees."""
         return TREE_ARRAYS
 
 
@@ -141,7 +131,7 @@ class TreeContrastOptions(ObjectiveOptions):
 class MlmObjectiveOptions(ObjectiveOptions):
     """Some pieces are hidden from the encoder, and its states must tell them.
 
-    All that reads a training batch reads it masked; in evaluation nothing is.
+    In evaluation nothing is masked.
 
     Attributes:
         masked, whole_words, output_bias: As in `trainer.tasks.mlm.MlmOptions`.
@@ -153,11 +143,9 @@ class MlmObjectiveOptions(ObjectiveOptions):
     output_bias: bool = True
 
     def arrays(self) -> tuple[str, ...]:
-        """Positions and ids of the predicted pieces."""
         return MASKED_ARRAYS
 
     def samplers(self, special: SpecialTokens, training: bool) -> tuple[PieceMasking, ...]:
-        """The masking, of nothing in evaluation."""
         return (piece_masking(special, self.masked if training else 0.0, self.whole_words),)
 
 
@@ -167,7 +155,7 @@ class DependencyObjectiveOptions(ObjectiveOptions):
 
     Attributes:
         parser: Parts and sizes of the parser.
-        detached: The encoder does not learn from it; only the parser itself does.
+        detached: The parser learns from it, and the encoder does not.
         trees: Which trees are learned, ``gold`` ones or ``all``.
         rows: A switch: which words of a batch have a head to learn.
         average: A switch: what the sum of losses is divided by.
@@ -181,23 +169,18 @@ class DependencyObjectiveOptions(ObjectiveOptions):
     average: Variant = "as_published"
 
     def reads_parses(self) -> bool:
-        """Whole relations and language-specific tags are in the parses alone."""
         return True
 
     def arrays(self) -> tuple[str, ...]:
-        """The words, and what their trees teach."""
         return (*WORDS, *TREES, *([CHARS] if self.parser.char_width else []))
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """See `trainer.nn.parser_targets.parser_targets`."""
         return parser_targets(self.parser, arrays, self.trees, self.rows)
 
     def fitted(self, dataset: FeatureDataset) -> DependencyObjectiveOptions:
-        """With the relations and tags of the training trees."""
         return replace(self, parser=fitted_parser(self.parser, dataset, self.trees))
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
-        """With the relations and tags that an earlier run found."""
         if not isinstance(before, DependencyObjectiveOptions):
             return self
         return replace(self, parser=self.parser.settled(before.parser))
@@ -211,7 +194,7 @@ class XposTaggingOptions(ObjectiveOptions):
         states: ``mix``, a learned mean of embeddings and layers, or ``last``.
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
         tags: A switch: whose tags are learned.
-        names: The tags; those of the training examples when left out, and a result records them.
+        names: The tags; left out, those of the training examples, which a result records.
     """
 
     name: str = "xpos_tagging.v1"
@@ -222,20 +205,16 @@ class XposTaggingOptions(ObjectiveOptions):
 
     @property
     def column(self) -> str:
-        """Of `syntax.trees.parse.Parse`: ``xpos`` or ``upos``."""
         return self.name.partition("_")[0]
 
     @property
     def trees(self) -> Trees:
-        """Whose tags count."""
         return "gold" if self.tags == "as_published" else "all"
 
     def reads_parses(self) -> bool:
-        """Language-specific tags, and which trees are gold, are in the parses alone."""
         return True
 
     def arrays(self) -> tuple[str, ...]:
-        """The word of each piece, and the tag of each word."""
         return (f"{self.column}_pieces", f"{self.column}_sources", f"{self.column}_tags")
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,11 +227,9 @@ class XposTaggingOptions(ObjectiveOptions):
         return dict(zip(self.arrays(), (layout.pieces, layout.sources, tags), strict=True))
 
     def fitted(self, dataset: FeatureDataset) -> XposTaggingOptions:
-        """With the tags of the training examples."""
         return replace(self, names=self.names or words_with(dataset, self.column, self.trees))
 
     def warnings(self, dataset: FeatureDataset) -> Iterator[str]:
-        """Warn where parsers were to give tags, and gave none."""
         from featurestore import ParsedDataset
 
         if self.trees == "gold" or not isinstance(dataset, ParsedDataset):
@@ -271,7 +248,6 @@ class XposTaggingOptions(ObjectiveOptions):
             )
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:
-        """With the tags that an earlier run found."""
         if not isinstance(before, XposTaggingOptions):
             return self
         return replace(self, names=self.names or before.names)

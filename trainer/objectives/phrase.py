@@ -35,11 +35,8 @@ class _Form:
     """One of the functions that ``phrase_loss`` names.
 
     Attributes:
-        similarity: Factor of the divergence.
-        factor: Of the whole loss.
         floor: Least probability, without making the rest smaller.
         epsilon: Added to what stands in a logarithm.
-        per_position: Whether divergences are divided by the number of real positions.
     """
 
     similarity: float
@@ -59,12 +56,9 @@ _FORMS: Final = {
 class PhraseContrast(nn.Module):
     """Contrast of attention between positives and negatives of phrase samples.
 
-    The samples are those of `syntax.contrast.PhraseSampler`. The loss is the mean over the samples
-    of a batch that have negatives.
-
-    Rows are computed for the anchors, positives and negatives alone, each once
-    (`trainer.nn.rows`). To know how many rows an example has at most, the host waits for the device
-    once in each step.
+    The loss is the mean over the samples of a batch (`syntax.contrast.PhraseSampler`) that have
+    negatives. Each row is computed once (`trainer.nn.rows`). The host waits for the device once in
+    each step, to know how many rows an example has at most.
     """
 
     needs: frozenset[str] = frozenset({"attention_rows"})
@@ -79,7 +73,6 @@ class PhraseContrast(nn.Module):
         self.options = options
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar, float32."""
         offsets, anchor, positive, negatives = map(batch.extra, PHRASE_ARRAYS)
         assert encoding.attention_rows is not None
         example_S = examples_of(offsets, len(anchor))
@@ -94,16 +87,9 @@ class PhraseContrast(nn.Module):
         return mean_over(losses_S, real_SK.any(1))
 
     def losses(self, weights_SML: Tensor, real_SK: Tensor, real_SL: Tensor) -> Tensor:
-        """The loss of each sample.
+        """The loss of each sample. *Shape:* (S,).
 
-        Args:
-            weights_SML: What anchor, positive and negatives (M = 2 + K) attend to, a mean over
-                heads, 0 on padding.
-            real_SK: bool, which negatives there are.
-            real_SL: bool, which positions.
-
-        Returns:
-            *Shape:* (S,).
+        Weights are of anchor, positive and negatives (M = 2 + K), a mean over heads, 0 on padding.
         """
         form = _FORMS[self.options.phrase_loss]
         divergence_SM = _divergences(weights_SML, real_SL, form)
@@ -133,13 +119,10 @@ class PhraseContrast(nn.Module):
 
 
 def _divergences(weights_SML: Tensor, real_SL: Tensor, form: _Form) -> Tensor:
-    """Jensen-Shannon divergences of the first row of each sample from its other rows.
+    """Jensen-Shannon divergences of the first row of each sample from its others.
 
-    ``1/2 sum x ln(x/m) + 1/2 sum y ln(y/m) = 1/2 sum x ln x + 1/2 sum y ln y - sum m ln m`` for
-    ``m = (x+y)/2``, so that no logarithm is taken twice.
-
-    Returns:
-        In nats, from 0 to ln 2 for distributions. *Shape:* (S, M - 1).
+    *Shape:* (S, M - 1). In nats, from 0 to ln 2: ``1/2 sum x ln x + 1/2 sum y ln y - sum m ln m``
+    for ``m = (x+y)/2``, so that no logarithm is taken twice.
     """
     real_S1L = real_SL[:, None]
     weights_SML = weights_SML.clamp(min=form.floor).masked_fill(~real_S1L, 0.0)

@@ -12,14 +12,7 @@ from trainer.switches import Switch
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveEntry:
-    """An objective in the registry.
-
-    Attributes:
-        options: Its options; their ``name`` is the key.
-        module: Its `trainer.objectives.base.Objective` as ``module:name``, which is imported when
-            it is used, so that recipes can be listed without torch.
-        switches: Where papers and their released code differ.
-    """
+    """An objective; its module is imported when it is used, so recipes are listed without torch."""
 
     options: type[ObjectiveOptions]
     module: str
@@ -27,4 +20,3 @@ class ObjectiveEntry:
 
 
 OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
-"""Every objective by its name."""

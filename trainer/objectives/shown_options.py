@@ -29,8 +29,8 @@ class TreeRegOptions(ObjectiveOptions):
     Attributes:
         states: ``last``; ``syntax``, those of a graph encoder; or the number of a layer, 0 for the
             embeddings.
-        heads: Read the part of the states that stands at the place of the first heads, so many;
-            all of the states when left out.
+        heads: Read only the part of the states at the place of the first heads, so many; all
+            when left out.
         average: A switch: how the losses of a sentence's brackets become one.
     """
 
@@ -40,19 +40,15 @@ class TreeRegOptions(ObjectiveOptions):
     average: Variant = "as_published"
 
     def is_active(self, use_syntax: bool) -> bool:
-        """Not without trees, though no matrix is read."""
         return self.weight > 0 and use_syntax
 
     def reads_syntax_states(self) -> bool:
-        """True where ``states`` names them."""
         return self.states == "syntax"
 
     def arrays(self) -> tuple[str, ...]:
-        """The words and the brackets."""
         return TREE_REG_ARRAYS
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The words and the brackets, and how many sentences and examples have none."""
         shown = shown_words(arrays)
         found = batch_brackets(shown)
         words = np.stack([shown.first, shown.last], axis=-1)
@@ -77,15 +73,12 @@ class TreePlantingOptions(ObjectiveOptions):
             raise SpecError(f"objectives.{self.name}.heads is empty; name at least one head")
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances."""
         return ("distance",)
 
     def arrays(self) -> tuple[str, ...]:
-        """The words."""
         return PLANTING_ARRAYS
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """The words, and how many examples have no sentence of two."""
         shown = shown_words(arrays)
         paired = {row for row, start, end in shown.stretches() if end - start > 1}
         count = len(shown.first) - len(paired)

@@ -42,7 +42,7 @@ class WordTagging(nn.Module):
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
         """The mean over sequences of the mean cross-entropy of their words; a scalar.
 
-        Sequences without a tag to learn do not count, and 0 is the loss of a batch without any.
+        Sequences without a tag to learn do not count; a batch without any has the loss 0.
         """
         pieces_BL, sources_BW, tags_BW = (batch.extra(name) for name in self.options.arrays())
         layers = layers_of(encoding, self.options.states)

@@ -31,7 +31,7 @@ HARDEST: Final = 3
 """Negatives of a sample that count: the most similar ones."""
 
 _LEAST: Final = 1e-16
-"""Of squared norms, so that a set without pieces has a gradient; torch's cosine has the same."""
+"""Least squared norm, so that a set without pieces has a gradient; as in torch's cosine."""
 
 
 class ShiftedNorm(nn.LayerNorm):
@@ -40,7 +40,6 @@ class ShiftedNorm(nn.LayerNorm):
     own_initial_weights = True
 
     def reset_parameters(self) -> None:
-        """Weights of 1 and biases of 1."""
         nn.init.ones_(self.weight)
         nn.init.ones_(self.bias)
 
@@ -48,12 +47,9 @@ class ShiftedNorm(nn.LayerNorm):
 class TreeContrast(nn.Module):
     """Contrast of subtrees with changed copies of them.
 
-    The samples are those of `syntax.contrast.TreeSampler`. The loss is the mean over the samples of
-    a batch. Where there are none it is 0; the release makes one up, whose loss is ln 2.
-
-    All that the loss reads of the states is their products ``z_i . z_j`` within an example, which
-    are computed once, 2 L^2 D multiplications and additions. The states of S (K + 1) sets of W
-    pieces are not gathered: that would be S (K + 1) W D numbers, where the products are B L^2.
+    The loss is the mean over the samples of a batch (`syntax.contrast.TreeSampler`); 0 without any,
+    where the release makes one up. It reads only the products ``z_i . z_j`` within an example, B
+    L^2 numbers in place of the S (K + 1) W D of all sets.
     """
 
     needs: frozenset[str] = frozenset()
@@ -74,7 +70,6 @@ class TreeContrast(nn.Module):
         )
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar, float32."""
         offsets, root_S, positive_SW, negatives_SKW = map(batch.extra, TREE_ARRAYS)
         assert encoding.last_hidden_state is not None
         sets_STW = torch.cat([positive_SW[:, None], negatives_SKW], 1).long()
@@ -92,17 +87,7 @@ class TreeContrast(nn.Module):
     def similarities(
         self, products_BLL: Tensor, example_S: Tensor, root_S: Tensor, sets_STW: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Similarity of each set to the root of its sample, and the sets that there are.
-
-        Args:
-            products_BLL: Of the states of each example.
-            example_S: Example of each sample.
-            root_S: Root of each sample.
-            sets_STW: Pieces of each set, -1 in unused cells.
-
-        Returns:
-            Cosines, and bool; both of *shape* (S, T).
-        """
+        """Similarity of each set to the root of its sample, and the sets that there are; (S, T)."""
         L = products_BLL.shape[-1]
         first_S, flat = example_S * (L * L), products_BLL.flatten()
         member_STW = sets_STW != PADDING
@@ -121,15 +106,7 @@ class TreeContrast(nn.Module):
         return product_ST / norm_ST, member_STW.any(-1)
 
     def losses(self, similarity_ST: Tensor, real_ST: Tensor) -> Tensor:
-        """The loss of each sample.
-
-        Args:
-            similarity_ST: Of the positive, and of the negatives after it.
-            real_ST: bool, which of them there are.
-
-        Returns:
-            *Shape:* (S,).
-        """
+        """The loss of each sample, (S,); its sets are the positive and, after it, the negatives."""
         negative_SK, real_SK = similarity_ST[:, 1:], real_ST[:, 1:]
         if self.options.tree_topk == "masked":
             hardest_SK, found_SK = _hardest(negative_SK.masked_fill(~real_SK, -torch.inf))
@@ -145,7 +122,6 @@ class TreeContrast(nn.Module):
 
 
 def _hardest(similarity_SK: Tensor) -> tuple[Tensor, Tensor]:
-    """The highest similarities of each sample, and which of them are of a negative."""
     highest = similarity_SK.topk(min(HARDEST, similarity_SK.shape[1]), 1).values
     found = highest != -torch.inf
     return highest.masked_fill(~found, 0.0), found

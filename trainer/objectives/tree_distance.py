@@ -30,5 +30,4 @@ class TreeDistance(DistanceProbe):
         self.options, self.needs = options, needed_for(options.states)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:  # type: ignore[override]
-        """The loss, a scalar."""
         return super().forward(chosen(encoding, self.options.states), batch)

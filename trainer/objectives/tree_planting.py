@@ -1,4 +1,4 @@
-"""A head attends to each word the less, the farther it is in the tree.
+"""Attention of a head to each word, the less the farther the word is in the tree.
 
 Yoshida, Someya and Oseki 2024 (Findings of ACL, https://aclanthology.org/2024.findings-acl.303),
 "Tree-Planted Transformers". With D_ij the edges of the tree between the words i and j, the
@@ -33,19 +33,14 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 _LEAST: Final = 1e-30
-"""Of what stands in a logarithm, as in the release."""
+"""Least value in a logarithm, as in the release."""
 
 
 class TreePlanting(nn.Module):
     """The loss of the attention of some heads of the last layer, a mean over words and heads.
 
     A word without another one in its tree, or in a causal model before it, has no row. Special
-    tokens are no words.
-
-    Args:
-        options: Which heads.
-        config: Not read.
-        encoder: Says how many heads there are, and whether they see what comes after a word.
+    tokens are not words.
     """
 
     needs: frozenset[str] = frozenset({"attention_rows"})
@@ -68,7 +63,6 @@ class TreePlanting(nn.Module):
             )
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar, float32."""
         numbers_BL, first_BW = (batch.extra(name).long() for name in PLANTING_ARRAYS)
         assert encoding.attention_rows is not None
         L, W = numbers_BL.shape[1], first_BW.shape[1]
@@ -83,11 +77,7 @@ class TreePlanting(nn.Module):
             return planting_loss(between_BKWW, distance_BWW, pairs_BWW)
 
     def pairs(self, batch: SyntaxBatch, first_BW: Tensor) -> tuple[Tensor, Tensor]:
-        """Edges between words, and which words are supervised to attend to which others.
-
-        Returns:
-            int and bool, both of *shape* (B, W, W).
-        """
+        """Edges between words, int, and the supervised pairs, bool. *Shape:* (B, W, W) each."""
         B, W = first_BW.shape
         rows_B11 = torch.arange(B, device=first_BW.device)[:, None, None]
         at_BW = first_BW.clamp(min=0)
@@ -101,16 +91,7 @@ class TreePlanting(nn.Module):
 
 
 def planting_loss(between_BKWW: Tensor, distance_BWW: Tensor, pairs_BWW: Tensor) -> Tensor:
-    """The mean over heads and words of ``KL(S_i || A_i)``.
-
-    Args:
-        between_BKWW: Attention between words, not normalised.
-        distance_BWW: Edges between words.
-        pairs_BWW: bool, which pairs S has.
-
-    Returns:
-        A scalar; 0 without a pair.
-    """
+    """The mean over heads and words of ``KL(S_i || A_i)``, A not normalised; 0 without a pair."""
     pairs_B1WW = pairs_BWW[:, None]
     target_B1WW = masked_softmax(-distance_BWW.float(), pairs_BWW)[:, None]
     found_BKWW = between_BKWW.masked_fill(~pairs_B1WW, 0.0)

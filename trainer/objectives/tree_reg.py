@@ -38,19 +38,14 @@ if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
 
 _LEAST: Final = 1e-12
-"""Of squared lengths, so that vectors without a length have a gradient."""
+"""Least squared length, so that vectors without a length have a gradient."""
 
 
 class TreeReg(nn.Module):
     """The loss of the brackets of a batch, and 0 where there are none.
 
-    All that it reads of the states is their products within an example, 2 L^2 D multiplications and
-    additions. To know how long the longest bracket is, the host waits for the device once.
-
-    Args:
-        options: Which states, and how losses become one.
-        config: Not read.
-        encoder: Says how wide the states are, and how many heads it has.
+    It reads only the products of states within an example. The host waits for the device once, to
+    know how long the longest bracket is.
     """
 
     def __init__(
@@ -64,7 +59,6 @@ class TreeReg(nn.Module):
         self.width = _read_width(options, encoder)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
-        """The loss, a scalar, float32."""
         words_BW2, brackets_S6 = (batch.extra(name).long() for name in TREE_REG_ARRAYS)
         states_BLD = chosen(encoding, self.options.states)[..., : self.width]
         if not len(brackets_S6):
@@ -90,17 +84,9 @@ def orthogonal(states_BLD: Tensor) -> Tensor:
 
 
 def bracket_losses(lengths_BLL: Tensor, words_BW2: Tensor, brackets_S6: Tensor) -> Tensor:
-    """The loss of each bracket.
+    """The loss of each bracket, (S,), from the lengths of `orthogonal`.
 
     ``||orth(h_{j+1}, h_j)||`` is the same for every q, so it is left out.
-
-    Args:
-        lengths_BLL: As `orthogonal` gives them.
-        words_BW2: int64, first and last position of each word.
-        brackets_S6: int64, as `syntax.batches.shown.BatchBrackets` has them.
-
-    Returns:
-        *Shape:* (S,).
     """
     example_S, _, before_S, start_S, stop_S, split_S = brackets_S6.unbind(1)
     example_S1 = example_S[:, None]

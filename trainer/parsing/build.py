@@ -30,16 +30,12 @@ from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_piece
 
 @dataclass(frozen=True)
 class ParserPlan:
-    """What a parser is made from.
+    """Ingredients of a parser.
 
     Attributes:
-        treebanks: Whose train and dev splits are read.
         encoder: Folder of weights and tokenizer, or a name on the model hub that is cached.
-        language: ISO code.
         corpora: Further texts whose pieces stay.
-        whole_vocabulary: Whether all pieces stay.
         layers: The first layers of the encoder that stay; all by default.
-        training: How it learns.
     """
 
     treebanks: Sequence[Treebank]
@@ -54,17 +50,8 @@ class ParserPlan:
 def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None]) -> None:
     """Train a parser and write its programs, tokenizer and card into a folder.
 
-    A checkpoint in it lets the same call go on after a stop. The programs in the folder are of
-    8-bit integers; those in `syntax.parsing.folder.EXACT` are not rounded.
-
-    Args:
-        plan: What from.
-        folder: New, or that of a call with the same plan.
-        report: Called after each step.
-
-    Raises:
-        SpecError: The encoder has no fast tokenizer, or layers that cannot be exported; or a split
-            is missing.
+    A checkpoint lets the same call go on after a stop. The programs in the folder are of 8-bit
+    integers; those in `syntax.parsing.folder.EXACT` are not rounded.
     """
     folder.mkdir(parents=True, exist_ok=True)
     splits = {split: [bank.read(split) for bank in plan.treebanks] for split in ("train", "dev")}
@@ -92,7 +79,6 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
 
 
 def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialTokens]:
-    """The encoder, its tokenizer and special tokens, with the pieces and layers that stay."""
     found = fast_tokenizer(plan.encoder)
     if found is None:
         raise SpecError(f"{plan.encoder} has no fast tokenizer on this machine; give its folder")
@@ -115,7 +101,7 @@ def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialT
 
 
 def _identity(plan: ParserPlan) -> str:
-    """What decides the trained weights; a checkpoint of another plan is not gone on with."""
+    """Fingerprint of all that decides the trained weights: each plan has its own checkpoint."""
     files = [file for file in sorted(Path(plan.encoder).glob("*")) if file.is_file()]
     return fingerprint(
         {
@@ -130,7 +116,6 @@ def _identity(plan: ParserPlan) -> str:
 
 
 def _card(plan: ParserPlan, labels: Labels, special: SpecialTokens, config: Any) -> dict[str, Any]:
-    """The card: facts that the service reads, and those that made the model."""
     banks = plan.treebanks
     return {
         "format": FORMAT,

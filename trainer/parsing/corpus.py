@@ -37,8 +37,7 @@ class GoldSentence:
     """A sentence of a treebank; spans count from its own first character.
 
     Attributes:
-        form: Of each word.
-        before: White space between it and the sentence before it; ``None`` where a document begins.
+        before: White space after the sentence before it; ``None`` where a document begins.
         token_start, token_end, split: Of each token. *Shape:* (T,).
         word_start, word_end, index, head: Of each word; ``index`` is its place in its token,
             ``head`` counts from 1. *Shape:* (W,).
@@ -63,15 +62,11 @@ class Window:
     """Some sentences on end, as a model reads them.
 
     Attributes:
-        ids, surface: Of each piece, special tokens included. *Shape:* (L,).
-        boundary: Class of each piece, -100 for special tokens. *Shape:* (L,).
-        tokens: First and last piece of each token. *Shape:* (T, 2).
+        ids, surface, boundary: Of each piece; no boundary of special tokens, -100. *Shape:* (L,).
+        tokens, words: First and last piece of each. *Shape:* (T, 2) and (W, 2).
         split: Class of each token. *Shape:* (T,).
-        words: First and last piece of each word. *Shape:* (W, 2).
-        index: Place of each word in its token. *Shape:* (W,).
+        index, head, tags: As in `GoldSentence`. *Shape:* (W,).
         lengths: Words of each sentence. *Shape:* (S,).
-        head: Of each word, counted from 1 in its sentence. *Shape:* (W,).
-        tags: Class of each word by column. *Shape:* (W,).
     """
 
     ids: Ints
@@ -87,7 +82,6 @@ class Window:
 
 
 def gold_sentences(sentences: Sequence[Sentence], labels: Labels) -> list[GoldSentence]:
-    """Sentences of one file, in its order."""
     ids = {
         "split": _numbered(labels.split),
         "deprel": _numbered(labels.deprel),
@@ -133,12 +127,11 @@ def _classes(names: Sequence[str | None], ids: dict[str, int]) -> Ints:
 
 
 def _first_known(scripts: Sequence[str], ids: dict[str, int]) -> int:
-    """The class of the most frequent of a token's scripts, which are of a treebank's training."""
     return min((ids[script] for script in scripts if script in ids), default=IGNORE)
 
 
 def _space_between(before: Sentence | None, sentence: Sentence) -> str | None:
-    """As `syntax.trees.conllu.raw_text` joins sentences; texts do not go on into a new document."""
+    """White space as in `syntax.trees.conllu.raw_text`; texts do not go on into a new document."""
     if before is None or any(line.startswith("# newdoc") for line in sentence.comments):
         return None
     if any(line.startswith(_BREAKS) for line in sentence.comments):
@@ -155,9 +148,8 @@ def encode_window(
 ) -> Window:
     """Sentences that follow each other as pieces, with the classes of these.
 
-    Treebanks have no line breaks, and texts have: with a generator, a tenth of the windows gets
-    some, more of them between sentences than within. Users also give tokens or words, which are
-    then joined by spaces: so is a part of the windows of one sentence.
+    A generator adds what texts have and treebanks lack: line breaks, in a tenth of the windows, and
+    given tokens or words, joined by spaces, in a part of the windows of one sentence.
     """
     if random is not None and len(sentences) == 1 and random.random() < _GIVEN:
         sentences = [given_tokens(sentences[0], words=random.random() < 0.5)]
@@ -215,7 +207,6 @@ def given_tokens(sentence: GoldSentence, words: bool) -> GoldSentence:
 
 
 def _with_breaks(text: str, random: np.random.Generator) -> str:
-    """The text with line breaks in place of some spaces; no span moves."""
     return "".join(
         "\n" if character == " " and random.random() < _BREAK_WITHIN else character
         for character in text
@@ -225,7 +216,6 @@ def _with_breaks(text: str, random: np.random.Generator) -> str:
 def _spans(
     sentences: Sequence[GoldSentence], offsets: Sequence[int], kind: str
 ) -> tuple[Ints, Ints]:
-    """Start and end of all tokens or words in the text of a window."""
     pairs = list(zip(sentences, offsets, strict=True))
     starts = [getattr(sentence, f"{kind}_start") + offset for sentence, offset in pairs]
     ends = [getattr(sentence, f"{kind}_end") + offset for sentence, offset in pairs]
@@ -241,15 +231,9 @@ def cut_windows(
 ) -> Iterator[tuple[int, int]]:
     """First sentence and end of each window of one pass, in the order of the file.
 
-    A window ends where a document does. Some windows are one sentence: so a model also learns to
-    read sentences that are given. The others have as many pieces as are drawn for each.
-
-    Args:
-        sentences: Of a file.
-        lengths: Pieces of each sentence.
-        most: Pieces of a window at most; a longer sentence is a window of its own.
-        alone: Share of windows with one sentence.
-        random: Draws the windows.
+    A window ends where a document does. The share ``alone`` is of one sentence, as given sentences
+    are read; the others have as many pieces as are drawn, ``most`` at most. A longer sentence is a
+    window of its own.
     """
     first = 0
     while first < len(sentences):

@@ -1,8 +1,8 @@
 """Write a trained parser as three ONNX programs, which `service.parsers.words` runs.
 
-The programs are built layer by layer from the weights, so that each matrix product is the integer
-one that training has rounded for (`trainer.parsing.quantization`), and nothing in them depends on
-the number of windows or words. ``com.microsoft`` are operators of ONNX Runtime beyond the standard.
+They are built layer by layer from the weights: each matrix product is the integer one that training
+rounds for (`trainer.parsing.quantization`), and nothing depends on the number of windows or words.
+``com.microsoft`` are operators of ONNX Runtime beyond the standard.
 
 Letters in shapes: ``B`` windows, ``L`` pieces, ``W`` words, ``D`` width of the encoder.
 """
@@ -34,15 +34,10 @@ _IR_VERSION: Final = 10
 _MASKED: Final = -1e4
 
 Value = str
-"""The name of a value in a graph."""
 
 
 class _Graph:
-    """A graph that grows node by node.
-
-    Args:
-        rounded: Whether layers that round are integer products; else they are exact.
-    """
+    """A graph that grows node by node; unless ``rounded``, all its layers are exact."""
 
     def __init__(self, rounded: bool) -> None:
         self._rounded = rounded
@@ -123,13 +118,7 @@ class _Graph:
 
 
 def export_programs(model: TextParser, folder: Path, rounded: bool = True) -> None:
-    """Write the programs of a parser.
-
-    Args:
-        model: On the CPU.
-        folder: Where to.
-        rounded: Whether with 8-bit integers, for the CPU, or with 32-bit numbers.
-    """
+    """Write the programs of a model on the CPU, with 8-bit integers or with 32-bit numbers."""
     _write_pieces(model, folder / PIECES, rounded)
     _write_words(model, folder / WORDS, rounded)
     _write_relations(model, folder / RELATIONS, rounded)
@@ -266,7 +255,6 @@ def _rounded_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _input_step(layer: RoundedLinear) -> tuple[float, int]:
-    """Step and zero of a layer's inputs."""
     low, high = (bound.item() for bound in layer.bounds())
     step = (high - low) / INPUT_LEVELS
     return step, round(-low / step)

@@ -18,14 +18,9 @@ _EMPTY: Final = "_"
 
 @dataclass(frozen=True)
 class Labels:
-    """Names of classes, the most frequent first.
+    """Names of classes, the most frequent first; of ``split``, the script of single words.
 
-    Attributes:
-        split: Scripts of tokens (`syntax.parsing.scripts.split_scripts`); the first is of single
-            words.
-        tags: Values of each column in `TAGS` that the treebanks fill, in its order.
-        deprel: Relations.
-        spaces: Whether tokens have spaces in them, as in Vietnamese.
+    ``spaces`` tells that tokens have spaces in them, as in Vietnamese.
     """
 
     split: tuple[str, ...]
@@ -37,10 +32,8 @@ class Labels:
     def of(cls, sentences: Iterable[Sentence], rarest_lemma: int = 2) -> Labels:
         """The classes that sentences have.
 
-        Args:
-            sentences: Of all treebanks.
-            rarest_lemma: How often a lemma's script must be seen: rarer ones are typing errors and
-                irregular words, and each costs a row of weights.
+        Rarer lemma scripts than ``rarest_lemma`` are typing errors and irregular words; each would
+        cost a row of weights.
         """
         sentences = list(sentences)
         deprels = Counter[str]()
@@ -57,7 +50,6 @@ class Labels:
         return cls(_common_splits(sentences), filled, _by_frequency(deprels), spaces)
 
     def to_json(self) -> dict[str, Any]:
-        """As the card of a model has them."""
         return {
             "split": list(self.split),
             "tags": {column: list(names) for column, names in self.tags.items()},
@@ -67,7 +59,6 @@ class Labels:
 
 
 def token_scripts(sentence: Sentence) -> list[list[str]]:
-    """The scripts that make the words of each surface token."""
     form = [word.form for word in sentence.words]
     return [
         split_scripts(token.form, [form[at - 1] for at in token.word_ids])
@@ -76,7 +67,7 @@ def token_scripts(sentence: Sentence) -> list[list[str]]:
 
 
 def _common_splits(sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    """Of the scripts of each token the one that makes most tokens; that of single words first."""
+    """The script of each token that makes most tokens; that of single words first."""
     several = [
         scripts
         for sentence in sentences
@@ -89,7 +80,7 @@ def _common_splits(sentences: Sequence[Sentence]) -> tuple[str, ...]:
 
 
 def word_tags(sentence: Sentence) -> dict[str, list[str | None]]:
-    """The class of each word in each column of `TAGS`; ``None`` where no lemma is told."""
+    """The class of each word in each column of `TAGS`; ``None`` for no lemma."""
     words = sentence.words
     return {
         "upos": [word.upos or _EMPTY for word in words],

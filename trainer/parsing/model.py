@@ -53,16 +53,13 @@ class Batch:
     """Windows of similar length, and the words of all of them in order.
 
     Attributes:
-        ids, surface: Of pieces. *Shape:* (B, L).
-        mask: Whether there is a piece. *Shape:* (B, L), bool.
-        boundary: Its class, -100 for none. *Shape:* (B, L).
-        tokens: Window, first and last piece of each token. *Shape:* (T, 3).
+        ids, surface, mask: Of pieces; the mask is True on pieces. *Shape:* (B, L).
+        boundary: Class of each piece, -100 for none. *Shape:* (B, L).
+        tokens, words: Window, first and last piece of each. *Shape:* (T, 3) and (W, 3).
         split: Class of each token. *Shape:* (T,).
-        words: Window, first and last piece of each word. *Shape:* (W, 3).
-        index: Place of each word in its token. *Shape:* (W,).
-        places: Number among all words of each sentence's words, -1 on padding. *Shape:* (S, N).
+        index, tags: As in `trainer.parsing.corpus.GoldSentence`. *Shape:* (W,).
+        places: Number of each sentence's words among all, -1 on padding. *Shape:* (S, N).
         head: Head of each word in its sentence, 0 for ROOT, -100 on padding. *Shape:* (S, N).
-        tags: Class of each word by column, relations among them. *Shape:* (W,).
     """
 
     ids: Tensor
@@ -79,13 +76,7 @@ class Batch:
 
 
 class TextParser(nn.Module):
-    """The parser of running text.
-
-    Args:
-        encoder: A model of `transformers` whose layers are BERT's.
-        labels: The classes.
-        sizes: The widths.
-    """
+    """The parser of running text; its encoder is a model of `transformers` with BERT's layers."""
 
     def __init__(self, encoder: Any, labels: Labels, sizes: Sizes) -> None:
         super().__init__()
@@ -162,7 +153,7 @@ class TextParser(nn.Module):
         }
 
     def arc_states(self, words_WD: Tensor) -> tuple[Tensor, Tensor]:
-        """What the dot product of a dependent and a head scores. *Shape:* (W, A) each."""
+        """States whose dot products score dependents and heads. *Shape:* (W, A) each."""
         dependents = self.dropout(F.gelu(self.arc_dependent(words_WD)))
         heads = self.dropout(F.gelu(self.arc_head(words_WD)))
         return self.arc(dependents), heads
@@ -203,11 +194,7 @@ def positions(config: Any) -> int:
 
 
 def first_position(config: Any) -> int:
-    """The first position that is used.
-
-    Raises:
-        SpecError: The encoder is of a type whose layers are not known.
-    """
+    """The first position that is used."""
     if config.model_type == "bert":
         return 0
     if config.model_type in ("roberta", "xlm-roberta"):

@@ -20,10 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 WEIGHT_LEVELS: Final = 63
-"""Weights are integers from -63 to 63."""
 
 INPUT_LEVELS: Final = 255
-"""Inputs are integers from 0 to 255."""
 
 State = Literal["exact", "observing", "rounding"]
 
@@ -38,13 +36,11 @@ class RoundedLinear(nn.Linear):
 
     @classmethod
     def like(cls, layer: nn.Linear) -> RoundedLinear:
-        """The same layer, with its weights."""
         made = cls(layer.in_features, layer.out_features, layer.bias is not None)
         made.weight, made.bias = layer.weight, layer.bias
         return made
 
     def forward(self, states: Tensor) -> Tensor:
-        """``x W' + b``, rounded as the state says."""
         if self.state == "exact":
             return super().forward(states)
         if self.state == "observing":
@@ -67,12 +63,10 @@ class RoundedLinear(nn.Linear):
 
 
 def rounded_layers(model: nn.Module) -> Iterator[RoundedLinear]:
-    """The layers of a model that can round."""
     return (layer for layer in model.modules() if isinstance(layer, RoundedLinear))
 
 
 def set_state(model: nn.Module, state: State) -> None:
-    """Put all layers of a model into a state."""
     for layer in rounded_layers(model):
         layer.state = state
 
@@ -86,7 +80,6 @@ def observing(model: nn.Module) -> Iterator[None]:
 
 
 def replace_linear(module: nn.Module) -> None:
-    """Let all linear layers within a module be able to round."""
     for name, part in module.named_children():
         if isinstance(part, nn.Linear) and not isinstance(part, RoundedLinear):
             setattr(module, name, RoundedLinear.like(part))
@@ -95,7 +88,6 @@ def replace_linear(module: nn.Module) -> None:
 
 
 def share_bounds(*layers: RoundedLinear) -> None:
-    """Give layers that read the same states the same bounds."""
     for layer in layers[1:]:
         layer.low_high = layers[0].low_high
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from syntax.batches import IGNORE, SpecialTokens
+from syntax.errors import SpecError
 from syntax.parsing.pieces import text_pieces, unknown_id
 from trainer.nn.biaffine import mean_loss
 from trainer.parsing.corpus import GoldSentence, Window, cut_windows, encode_window
@@ -20,12 +21,11 @@ from trainer.parsing.quantization import observing, rounded_layers, set_state
 from trainer.schedule import DivergedError
 
 _OBSERVED: Final = 20
-"""Batches from which the bounds of inputs begin."""
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How a parser learns.
+    """Training of a parser.
 
     Attributes:
         epochs: Passes over the treebanks.
@@ -60,7 +60,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class Report:
-    """What a training says of itself: after each step, and with dev's figures after each pass."""
+    """Progress of a training: after each step, and with dev's figures after each pass."""
 
     step: int
     steps: int
@@ -70,14 +70,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Treebanks as windows.
-
-    Attributes:
-        files: The sentences of each treebank.
-        lengths: Pieces of each of its sentences.
-        tokenizer: A ``tokenizers.Tokenizer``.
-        special: Its special tokens.
-    """
+    """Treebanks as windows; ``lengths`` are the pieces of each sentence."""
 
     files: Sequence[Sequence[GoldSentence]]
     lengths: Sequence[Sequence[int]]
@@ -88,7 +81,6 @@ class Corpus:
     def of(
         cls, files: Sequence[Sequence[GoldSentence]], tokenizer: Any, special: SpecialTokens
     ) -> Corpus:
-        """Count the pieces of sentences."""
         lengths = [
             [len(text_pieces(one.text, tokenizer, unknown_id(special))) for one in file]
             for file in files
@@ -128,27 +120,22 @@ def train(
     """Train until the last pass; a checkpoint after each lets the same call go on after a stop.
 
     The losses of all parts count alike. Order, windows and dropout of a pass depend on seed and
-    pass alone, so a training that was stopped ends as one that was not.
-
-    Args:
-        model: Changed in place; at the end, its layers round.
-        corpus: What is learned.
-        dev: What the figures after each pass are of.
-        options: How.
-        checkpoint: File.
-        report: Called after each step.
+    pass alone, so a training that was stopped ends as one that was not. At the end, layers round.
 
     Raises:
+        SpecError: The encoder can read no sentence.
         DivergedError: A gradient is not finite.
     """
     longest = positions(model.encoder.config)
-    first_rounded = options.epochs - round(options.epochs * options.rounded)
+    first_rounded = options.epochs - max(round(options.epochs * options.rounded), 1)
     held_out = dev.batches(options, 0, longest)
     optimizer = _optimizer(model, options)
     start = _restored(checkpoint, model, optimizer, options)
     for epoch in range(start, options.epochs):
         torch.manual_seed(options.seed * 1_000_003 + epoch)
         batches = corpus.batches(options, epoch, longest)
+        if not batches:
+            raise SpecError(f"no sentence of the treebanks fits the encoder's {longest} pieces")
         if epoch == first_rounded:
             _begin_rounding(model, batches)
         elif epoch > first_rounded:
@@ -167,7 +154,7 @@ def train(
 
 @torch.no_grad()
 def accuracies(model: TextParser, batches: Sequence[Sequence[Window]]) -> dict[str, float]:
-    """Share of right classes of each part in percent, given the words; heads make no tree yet."""
+    """Percentage of right classes of each part, given the words; heads make no tree yet."""
     model.eval()
     right: dict[str, int] = {}
     known: dict[str, int] = {}
@@ -180,7 +167,6 @@ def accuracies(model: TextParser, batches: Sequence[Sequence[Window]]) -> dict[s
 
 
 def collate(windows: Sequence[Window]) -> Batch:
-    """Windows as one batch."""
     shape = (len(windows), max(len(window.ids) for window in windows))
     ids, surface = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     mask, boundary = np.zeros(shape, bool), np.full(shape, IGNORE, np.int64)
@@ -228,7 +214,6 @@ def _flat(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
 
 
 def _numbered(spans: Sequence[np.ndarray[Any, Any]]) -> Tensor:
-    """Spans with the number of their window before them."""
     rows = [np.pad(one, ((0, 0), (1, 0)), constant_values=row) for row, one in enumerate(spans)]
     return _flat(rows)
 
@@ -272,7 +257,6 @@ def _optimizer(model: TextParser, options: TrainingOptions) -> torch.optim.Optim
 
 
 def _rate(done: float, warmup: float) -> float:
-    """Share of the highest rate when a share of the training is done."""
     return min(done / warmup if warmup else 1.0, (1 - done) / (1 - warmup))
 
 

@@ -1,8 +1,7 @@
 """Fewer pieces: a tokenizer and the vectors of its pieces, for the texts that are to be read.
 
 Half of a small encoder, and most of a multilingual one, are vectors of pieces that one language
-never has. What is left out is written with shorter pieces, as any rare word is: single characters
-stay.
+never has. What is left out is written with shorter pieces; single characters stay.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _APART: Final = (
 
 
 def separated(tokenizer: Any) -> Any:
-    """A tokenizer none of whose pieces has more than a token: it ends where a token may.
+    """A tokenizer whose pieces end where a token may.
 
     Unigram's pieces join punctuation (``),``) and Chinese characters, so that up to 9 % of the
     tokens of a treebank would end within a piece. BERT's tokenizer keeps both apart already.
@@ -46,7 +45,6 @@ def separated(tokenizer: Any) -> Any:
 
 
 def used_pieces(tokenizer: Any, texts: Iterable[str]) -> set[int]:
-    """The ids of the pieces of texts."""
     found: set[int] = set()
     for text in texts:
         found.update(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -56,16 +54,7 @@ def used_pieces(tokenizer: Any, texts: Iterable[str]) -> set[int]:
 def trimmed(
     tokenizer: Any, special: SpecialTokens, used: set[int]
 ) -> tuple[Any, SpecialTokens, list[int]]:
-    """A tokenizer of fewer pieces, its special tokens, and the former id of each of its pieces.
-
-    Args:
-        tokenizer: A ``tokenizers.Tokenizer`` of WordPiece or Unigram.
-        special: Its special tokens, which stay.
-        used: Ids of pieces that stay.
-
-    Raises:
-        SpecError: The tokenizer is of another kind.
-    """
+    """A tokenizer of fewer pieces, its special tokens, and the former id of each of its pieces."""
     content = parse_json(tokenizer.to_str())
     model = content["model"]
     if model["type"] == "WordPiece":
@@ -98,7 +87,7 @@ def trimmed(
 
 
 def keep_rows(encoder: Any, ids: list[int]) -> None:
-    """Let an encoder have the vectors of some pieces only, in that order."""
+    """Reduce an encoder to the vectors of some pieces, in that order."""
     table = encoder.get_input_embeddings()
     rows = table.weight.detach()[torch.tensor(ids)].clone()
     encoder.set_input_embeddings(nn.Embedding.from_pretrained(rows, freeze=False))

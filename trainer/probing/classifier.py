@@ -23,27 +23,21 @@ from trainer.probing.options import Activation, ClassifierOptions
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Vectors and their classes. *Shape:* (I, D), float32, and (I,), int64."""
+    """Vectors, (I, D), float32, and their classes, (I,), int64."""
 
     inputs_ID: Tensor
     gold_I: Tensor
 
     @classmethod
     def of(cls, inputs: NDArray[np.float32], gold: NDArray[np.int64]) -> Vectors:
-        """On the first GPU, if there is one."""
+        """Vectors on the first GPU, if there is one."""
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(torch.as_tensor(inputs, device=device), torch.as_tensor(gold, device=device))
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A trained classifier.
-
-    Attributes:
-        accuracy: On dev.
-        hidden, dropout, l2: What was chosen.
-        model: The classifier.
-    """
+    """A trained classifier, its accuracy on dev, and the options that were chosen."""
 
     accuracy: float
     hidden: int
@@ -53,7 +47,6 @@ class Fitted:
 
     @torch.no_grad()
     def right(self, items: Vectors) -> NDArray[np.bool_]:
-        """Which items it classifies right. *Shape:* (I,)."""
         found: NDArray[np.bool_] = _right(self.model, items).cpu().numpy()
         return found
 
@@ -61,7 +54,6 @@ class Fitted:
 def new_classifier(
     width: int, classes: int, hidden: int, dropout: float, activation: Activation
 ) -> nn.Sequential:
-    """The classifier; without a hidden layer, a linear map."""
     if not hidden:
         return nn.Sequential(nn.Linear(width, classes))
     # Dropout before the activation, as SentEval has it.

@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 Shares = NDArray[np.float64]
-"""Shares of each example: items right, and how many there are. *Shape:* (N, 2)."""
+"""Items right in each example, and how many there are. *Shape:* (N, 2)."""
 
 _RESAMPLES: Final = 1_000
 
@@ -36,7 +36,7 @@ class Point:
     """One layer of a curve.
 
     Attributes:
-        layer: Which; `MASK` without states.
+        layer: `MASK` without states.
         shares: On test, by seed. *Shape:* (N, S, 2).
         dev: Score on dev, by seed.
         others: Mean scores on test beside it: ``linear``, ``control``.
@@ -49,12 +49,11 @@ class Point:
 
     @property
     def seeds(self) -> tuple[float, ...]:
-        """The score on test of each seed."""
         hits, total = self.shares.sum(0).T
         return tuple((hits / np.maximum(total, 1)).tolist())
 
     def interval(self) -> tuple[float, float]:
-        """95 % of the bootstrap over examples; scores are means over seeds."""
+        """The middle 95 % of a bootstrap over examples; scores are means over seeds."""
         draw = np.random.default_rng(0)
         count = len(self.shares)
         # How often each example is in a resample; multiplying sums all of them at once.
@@ -65,7 +64,6 @@ class Point:
         return float(low), float(high)
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         low, high = self.interval()
         score = fmean(self.seeds)
         found: dict[str, Any] = {
@@ -84,13 +82,7 @@ class Point:
 
 
 def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> dict[str, Any]:
-    """The curve of a task, as plain JSON.
-
-    Args:
-        task: ``distance``, ``depth``, one of `WORD_PROBES`, or a label column.
-        encoded: The three splits.
-        options: Which layers and seeds, and how probes are trained.
-    """
+    """The curve of a task: ``distance``, ``depth``, one of `WORD_PROBES`, or a label column."""
     count = len(encoded[TRAIN].words)
     for layer in options.layers:
         if not 0 <= layer < count:

@@ -1,4 +1,4 @@
-"""What probes read of a split: states of an encoder, and the trees behind them.
+"""Input of probes from a split: states of an encoder, and the trees behind them.
 
 Letters in shapes: ``N`` examples, ``T`` words of all examples, ``D`` width of the states.
 """
@@ -24,10 +24,8 @@ class Encoded:
         vectors: Vectors of texts, by layer, float16. *Shape:* (N, D) each.
         starts: The first word of each example, and behind them T. *Shape:* (N + 1,).
         pieces: The wordpieces of each word, which tell words of one type.
-        parents: The word that each hangs from, as a position among all; -1 at roots. *Shape:* (T,).
-        upos, deprel: Ids of `syntax.trees.ud`. *Shape:* (T,).
+        parents: Each word's head, as a position among all; -1 at roots. *Shape:* (T,).
         sentences: Number of each word's sentence in its example. *Shape:* (T,).
-        dataset: The examples.
     """
 
     words: list[NDArray[np.float16]]

@@ -24,16 +24,9 @@ MASK: Final = "mask"
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Items of a split that are classified.
+    """Items of a split that are classified; those of examples without a label are not asked.
 
-    Attributes:
-        rows: Whose states are read and joined: words, or examples where ``of_words`` is false.
-            *Shape:* (I, 1) or (I, 2).
-        gold: Class ids. *Shape:* (I,).
-        example: The example of each item. *Shape:* (I,).
-        of_words: Whether the rows are words.
-        names: Names of the classes.
-        unlabelled: Examples without a label, which are not asked.
+    ``rows`` are words, or else examples, whose states are joined. *Shape:* (I, 1) or (I, 2).
     """
 
     rows: NDArray[np.int64]
@@ -47,7 +40,7 @@ class Items:
         return len(self.gold)
 
     def drawn(self, most: int) -> Items:
-        """No more than so many of them, the same ones each time."""
+        """At most so many items, the same ones each time."""
         if len(self) <= most:
             return self
         kept = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
@@ -55,12 +48,6 @@ class Items:
 
 
 def items_of(task: str, encoded: Encoded) -> Items:
-    """The items of a task in a split.
-
-    Args:
-        task: One of `WORD_PROBES`, or a label column of classes.
-        encoded: The split.
-    """
     if task not in WORD_PROBES:
         return _of_examples(task, encoded)
     probe = WORD_PROBES[task]
@@ -90,13 +77,10 @@ def features(encoded: Encoded, layer: int | str, items: Items) -> NDArray[np.flo
 
 
 def mask_features(encoded: Encoded, of_words: bool) -> NDArray[np.float32]:
-    """Features of each word or text by SG-Net's mask, without any state; scaled to about 1.
+    """Features of each word, (T, 3), or text, (N, 4), by SG-Net's mask alone; scaled to about 1.
 
     A word attends to itself and its ancestors: its row's sum is its depth and one, and its column's
     the size of its subtree. Of a text: mean, maximum and deviation of the row sums, and its length.
-
-    Returns:
-        *Shape:* (T, 3), or (N, 4).
     """
     rows, columns = _sums(encoded.parents)
     lengths = np.diff(encoded.starts)
@@ -126,19 +110,12 @@ def _sums(parents: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.f
 def control_gold(
     items: Items, pieces: Sequence[tuple[int, ...]], shares: NDArray[np.float64], seed: int
 ) -> NDArray[np.int64]:
-    """Classes of the control task: one for each type of word, drawn at random.
+    """Classes of the control task, one for each type of word, drawn at random. *Shape:* (I,).
 
     Hewitt and Liang 2019, "Designing and Interpreting Probes with Control Tasks". A probe that does
-    as well here learns the words by heart.
+    as well here learns the words by heart. The type of a pair is that of its first word.
 
-    Args:
-        items: Of words; the type of a pair is that of its first word.
-        pieces: The wordpieces of each word.
-        shares: How frequent each class is in the training data.
-        seed: Of the draws: the same for all splits.
-
-    Returns:
-        *Shape:* (I,).
+    ``shares`` are the frequencies of classes in the training data; all splits take the same seed.
     """
     classes = range(len(shares))
     drawn: dict[tuple[int, ...], int] = {}
@@ -152,7 +129,6 @@ def control_gold(
 
 
 def class_shares(items: Items) -> NDArray[np.float64]:
-    """Frequency of each class. *Shape:* (classes,)."""
     counts = np.bincount(items.gold, minlength=len(items.names))
     found: NDArray[np.float64] = counts / max(1, counts.sum())
     return found

@@ -40,8 +40,7 @@ class ClassifierOptions:
     Attributes:
         hidden: Sizes of the hidden layer to choose from on dev; 0 is logistic regression.
         dropout: Probabilities to choose from on dev.
-        l2: Factors of the squared weights in the loss to choose from on dev; SentEval tries 1e-5 to
-            1e-2, which is four times the work.
+        l2: Factors of the squared weights to choose from on dev; SentEval tries 1e-5 to 1e-2.
         activation: Of the hidden layer.
         batch_size: Vectors of a step.
         learning_rate: Adam's.
@@ -77,7 +76,7 @@ class StructureOptions:
     Attributes:
         rank: Of the linear map.
         batch_size: Sentences of a step.
-        learning_rate: Adam's at first; a tenth of it after each pass that is no better on dev.
+        learning_rate: Adam's at first; divided by 10 after each pass that is no better on dev.
         epochs: Most passes.
         patience: Passes without a better score on dev after which training ends.
     """
@@ -120,19 +119,18 @@ class ProbeOptions:
             raise SpecError("probes need a seed")
 
     def to_json(self) -> dict[str, Any]:
-        """Every option by name."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbedData:
-    """Which stored examples are read.
+    """Stored examples to read.
 
     Attributes:
         dataset: Name of the dataset.
         lang: Its language.
-        tokenizer: Name or fingerprint; needed where the store has several and the encoder is no
-            run.
+        tokenizer: Name or fingerprint; needed where the store has several and the encoder is not
+            a run.
         parser: Whose trees are read, where several parsers' are stored.
         splits: To train on, to choose on, and to score on.
         examples: Most examples of each split, drawn once; all when left out.
@@ -146,7 +144,6 @@ class ProbedData:
     examples: int | None = None
 
     def open(self, store: FeatureStore, split: str, tokenizer: str | None) -> FeatureDataset:
-        """One split."""
         parser = str(ParserChoice.read(self.parser)) or None
         found = store.dataset(
             self.dataset, tokenizer=tokenizer, split=split, lang=self.lang, parser=parser
@@ -168,7 +165,6 @@ def check_tasks(tasks: Iterable[str], dataset: FeatureDataset) -> None:
 
 
 def probed_label(name: str, labels: Iterable[LabelSpec]) -> LabelSpec:
-    """The label column that a probe is asked for; errors as of `check_tasks`."""
     known = {label.name: label for label in labels}
     if name not in known:
         raise unknown_name("probe", name, {*known, *WORD_PROBES, *STRUCTURE})

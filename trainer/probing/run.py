@@ -33,14 +33,8 @@ def probe(
 ) -> dict[str, Any]:
     """The curves of some tasks over the layers of an encoder, as plain JSON.
 
-    Args:
-        encoder: Folder of a run, or of an encoder, or a name on the model hub; a bundled encoder
-            has random weights.
-        store: Where the data lie.
-        data: Which of them.
-        tasks: See `trainer.probing.curve.curve`.
-        options: Which layers and seeds, and how probes are trained.
-        output: Written after each task; the tasks that it already has are not probed again.
+    The encoder is a folder of a run or of an encoder, or a name on the model hub; a bundled one has
+    random weights. The output is written after each task, and tasks that it has are skipped.
     """
     splits, layered = _opened(encoder, store, data)
     facts: dict[str, Any] = {
@@ -68,7 +62,7 @@ def probe(
 
 
 def _finished(facts: dict[str, Any], output: Path | None) -> dict[str, Any]:
-    """The curves that a file has of the same encoder, data and options; none of others."""
+    """The curves that a file has of the same encoder, data and options."""
     if output is None or not output.exists():
         return {}
     earlier = read_json(output, f"{output} is gone")

@@ -45,12 +45,7 @@ class LayeredEncoder(Protocol):
 
 
 class StockLayers:
-    """A stock encoder of transformers, as it is.
-
-    Args:
-        options: Name the encoder.
-        data: Whose tokenizer it is to read.
-    """
+    """A stock encoder of transformers, as it is."""
 
     def __init__(self, options: FrozenOptions, data: FeatureDataset) -> None:
         self._model = stock_encoder(options, data)
@@ -58,7 +53,6 @@ class StockLayers:
 
     @torch.no_grad()
     def batches(self, data: FeatureDataset) -> Iterator[tuple[dict[str, Any], Layers]]:
-        """See `LayeredEncoder`."""
         assembly = AssemblySpec(
             max_length=window_of(self._model) + data.special_tokens.count(1),
             matrices=(),
@@ -74,15 +68,10 @@ class StockLayers:
 
 
 class RunLayers:
-    """The encoder of a finished run, which may read trees: those of the dataset.
+    """The encoder of a finished run, which may read the trees of the dataset.
 
-    A model's own layers above the stock encoder count as one more layer.
-
-    Args:
-        run: The run.
-
-    Raises:
-        SpecError: The model reads stored states of words, or an example is several sequences.
+    A model's own layers above the stock encoder count as one more layer. Models that read stored
+    states, and examples of several sequences, are refused.
     """
 
     def __init__(self, run: TrainedRun) -> None:
@@ -99,7 +88,6 @@ class RunLayers:
 
     @torch.no_grad()
     def batches(self, data: FeatureDataset) -> Iterator[tuple[dict[str, Any], Layers]]:
-        """See `LayeredEncoder`."""
         model, recipe = self._run.model, self._run.recipe
         model.eval()  # type: ignore[no-untyped-call]
         recipe = replace(recipe, data=replace(recipe.data, matrices="host"))
@@ -124,13 +112,6 @@ _OF_WORDS: Final = ("upos", "deprel", "sentence_ids")
 
 
 def encode(encoder: LayeredEncoder, data: FeatureDataset, pool: Pool) -> Encoded:
-    """Run an encoder over a dataset.
-
-    Args:
-        encoder: The encoder.
-        data: One split.
-        pool: The vector of a text.
-    """
     parts: list[dict[str, Any]] = []
     before = 0
     for arrays, layers in encoder.batches(data):
@@ -181,14 +162,7 @@ def _of_batch(arrays: Mapping[str, Any], layers: Layers, pool: Pool) -> dict[str
 
 
 def owners(arrays: Mapping[str, Any]) -> NDArray[np.int64]:
-    """The word of each piece, counted in its row; -1 of special tokens and padding.
-
-    Args:
-        arrays: What a stream gives with ``first_pieces=True``.
-
-    Returns:
-        *Shape:* (B, L).
-    """
+    """The word of each piece, (B, L), counted in its row; -1 of special tokens and padding."""
     first_BL = arrays["first_pieces"]
     number_BL = np.cumsum(first_BL, axis=1) - 1
     begun_BL = np.maximum.accumulate(np.where(first_BL, np.arange(first_BL.shape[1]), -1), axis=1)
@@ -201,13 +175,7 @@ def owners(arrays: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def pooled(states_BLD: Tensor, text_BL: Tensor, pool: Pool) -> NDArray[np.float16]:
-    """Vectors of texts, float16. *Shape:* (B, D).
-
-    Args:
-        states_BLD: States of the pieces.
-        text_BL: True on the pieces of the text; a text without any has a vector of zeros.
-        pool: Which vector.
-    """
+    """Vectors of texts, float16, (B, D); zeros for a text without pieces in ``text_BL``."""
     if pool == "cls":
         vectors_BD = states_BLD[:, 0]
     elif pool == "mean":

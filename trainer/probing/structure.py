@@ -1,8 +1,7 @@
 """The structural probe over states that are already computed (Hewitt and Manning 2019).
 
-Probe and scores are those of the task ``structural_probe.v1``.
-
-Letters in shapes: ``B`` examples, ``W`` words, ``D`` width of the states.
+Probe and scores are those of the task ``structural_probe.v1``. Letters in shapes: ``B`` examples,
+``W`` words, ``D`` width of the states.
 """
 
 from __future__ import annotations
@@ -26,18 +25,12 @@ from trainer.tasks import StructuralProbeOptions
 from trainer.tasks.structural_probe import ProbeScorer
 
 Shares = NDArray[np.float64]
-"""Shares of each example: edges or roots found, and how many there are. *Shape:* (N, 2)."""
+"""Edges or roots found in each example, and how many there are. *Shape:* (N, 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """Words and trees of a split, without states.
-
-    Attributes:
-        encoded: The split.
-        target: What is told of the trees.
-        chosen: Examples with more than one word.
-    """
+    """Words and trees of a split, without states; ``chosen`` are examples of two words or more."""
 
     encoded: Encoded
     target: Target
@@ -45,15 +38,13 @@ class Trees:
 
     @classmethod
     def of(cls, encoded: Encoded, target: Target) -> Trees:
-        """Those of all examples that have two words or more."""
         return cls(encoded, target, np.flatnonzero(np.diff(encoded.starts) > 1))
 
     def words(self, example: int) -> slice:
-        """The words of an example."""
         return slice(int(self.encoded.starts[example]), int(self.encoded.starts[example + 1]))
 
     def parents(self, example: int) -> NDArray[np.int32]:
-        """The word that each hangs from, counted in the example; -1 at roots. *Shape:* (W,)."""
+        """The head of each word, counted in the example; -1 at roots. *Shape:* (W,)."""
         at = self.words(example)
         own = self.encoded.parents[at]
         return np.where(own < 0, -1, own - at.start).astype(np.int32)
@@ -134,7 +125,6 @@ def _batches(
 
 @torch.no_grad()
 def _loss(trees: Trees, layer: int, probe: DistanceProbe | DepthProbe) -> float:
-    """Mean loss of the examples."""
     losses = [
         float(probe(states_BWD, batch)) * len(batch)
         for states_BWD, batch in _batches(trees, layer, trees.chosen, 50)
@@ -146,8 +136,6 @@ def _loss(trees: Trees, layer: int, probe: DistanceProbe | DepthProbe) -> float:
 def probe_scores(
     trees: Trees, layer: int, probe: DistanceProbe | DepthProbe
 ) -> tuple[float, Shares]:
-    """UUAS or root accuracy of a probe, and what each example adds to it."""
-
     def predicted(example: int) -> NDArray[Any]:
         states = torch.as_tensor(trees.encoded.words[layer][trees.words(example)]).float()
         found: NDArray[Any] = probe.predict(states[None])[0].numpy()
@@ -157,7 +145,7 @@ def probe_scores(
 
 
 def chain_scores(trees: Trees) -> tuple[float, Shares]:
-    """Those of a chain of the words, the first being the root: the authors' baseline LINEAR."""
+    """Scores of a chain of the words, the first being the root: the authors' baseline LINEAR."""
 
     def predicted(example: int) -> NDArray[Any]:
         place = np.arange(len(trees.parents(example)), dtype=float)
@@ -167,12 +155,7 @@ def chain_scores(trees: Trees) -> tuple[float, Shares]:
 
 
 def scores(trees: Trees, predicted: Callable[[int], NDArray[Any]]) -> tuple[float, Shares]:
-    """UUAS or root accuracy, and what each example adds to it.
-
-    Args:
-        trees: The split.
-        predicted: Distances or depths of the words of an example.
-    """
+    """UUAS or root accuracy of predicted distances or depths, and what each example adds to it."""
     options = StructuralProbeOptions(target=trees.target)
     scorer = ProbeScorer(options)
     for example in trees.chosen.tolist():

@@ -1,4 +1,4 @@
-"""Probes of words: what a classifier is asked of a word's state (Tenney et al. 2019).
+"""Probes of words: questions to a classifier about a word's state (Tenney et al. 2019).
 
 Nothing here imports torch. One more probe is a `WordProbe` under a name.
 """
@@ -19,14 +19,9 @@ from trainer.probing.encoded import Encoded
 
 @dataclass(frozen=True, slots=True)
 class WordProbe:
-    """A question about each word, or about each word and its head.
+    """A question about each word, or about each word and its head (roots are not asked then).
 
-    Attributes:
-        names: The classes.
-        classes: Gives the class of each word of a split: its place in ``names``, or -1 where the
-            word is not asked. *Shape:* (T,).
-        with_head: Whether the classifier also reads the state of the word's head; then roots are
-            not asked.
+    ``classes`` gives the place of each word's class in ``names``, or -1 where it is not asked.
     """
 
     names: Sequence[str]
@@ -40,7 +35,6 @@ def _known(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 WORD_PROBES: Final[Registry[WordProbe]] = Registry("word probe")
-"""Every probe of words by name."""
 
 WORD_PROBES.add("upos", WordProbe(UPOS, lambda split: _known(split.upos)))
 WORD_PROBES.add("deprel", WordProbe(DEPREL, lambda split: _known(split.deprel)))

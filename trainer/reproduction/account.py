@@ -23,7 +23,6 @@ _LIBRARIES: Final = ("parsebank", "torch", "transformers", "numpy")
 
 
 def account(trial: Trial, findings: Findings) -> dict[str, Any]:
-    """Everything worth keeping of a trial, as plain JSON."""
     row = trial.row
     return {
         "row": row.name,
@@ -60,7 +59,7 @@ def data_hash(path: Path) -> str:
 
 
 def commit() -> str | None:
-    """The commit of the source tree that this code runs from; None of an installed package."""
+    """The commit of the source tree that this code runs from; None for an installed package."""
     folder = Path(__file__).parent
     command = ("git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12")
     try:
@@ -71,7 +70,6 @@ def commit() -> str | None:
 
 
 def figure_rows(content: Mapping[str, Any]) -> list[tuple[object, ...]]:
-    """The figures of an account under `COLUMNS`, rounded for people."""
     return [
         (
             figure["name"],
@@ -92,10 +90,8 @@ def _rounded(value: float | None) -> str:
 def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, Any]:
     """An account with what was found wrong beside its figures, which stay as they are.
 
-    Args:
-        one: The account.
-        erratum: Facts that replace the account's; under ``published`` published figures by name,
-            under ``unpublished`` the names of figures that have none, and under ``notes`` more.
+    The erratum's facts replace the account's. It also has ``published`` figures by name, names of
+    ``unpublished`` figures, and further ``notes``.
     """
     facts = dict(erratum)
     published = facts.pop("published", {}) | dict.fromkeys(facts.pop("unpublished", ()))
@@ -115,9 +111,7 @@ def page(
 ) -> str:
     """The accounts as Markdown: a table of verdicts, then each row with its figures.
 
-    Args:
-        accounts: What trials came to.
-        errata: By row and size (``noise-small``), as `corrected` reads them.
+    Errata are by row and size (``noise-small``), as `corrected` reads them.
     """
     found = [
         corrected(one, (errata or {}).get(f"{one['row']}-{one['size']}", {})) for one in accounts

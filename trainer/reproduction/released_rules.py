@@ -1,7 +1,7 @@
-"""Behaviour of published releases on an example, as rules of a few lines that count on any data.
+"""Behaviour of published releases on an example, as short rules that count on any data.
 
-Each rule is written from a description of the release's behaviour; none of its code is used. The
-releases and their commits are named where the rules are counted (`rows.releases`).
+The rules are written from descriptions; they use none of the releases' code. `rows.releases` names
+the releases and their commits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from syntax.trees.sentence import Sentence
 
 Span = tuple[int, int]
-"""Characters from a start to before an end."""
+"""Start and end, in characters."""
 
 _WHITE_SPACE: Final = " \t\r\n\u202f"
 """Characters at which SG-Net's reader, as that of BERT, splits words."""
@@ -62,7 +62,6 @@ def answer_is_found(passage: str, start: int, answer: str) -> bool:
 
 
 def heads_of(sentence: Sentence) -> list[int]:
-    """Head of each word, 1-based, 0 for the root."""
     return [word.head or 0 for word in sentence.words]
 
 
@@ -82,12 +81,7 @@ def has_wide_span(heads: Sequence[int]) -> bool:
 
 
 def words_without_themselves(heads: Sequence[int], pieces: Sequence[int]) -> int:
-    """Words whose only piece may not attend to itself: those that no word depends on.
-
-    Args:
-        heads: Head of each word, 1-based.
-        pieces: How many pieces each word has.
-    """
+    """Words whose only piece may not attend to itself: those that no word depends on."""
     with_dependents = {head - 1 for head in heads if head}
     return sum(count == 1 and word not in with_dependents for word, count in enumerate(pieces))
 

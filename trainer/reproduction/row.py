@@ -1,7 +1,4 @@
-"""A row of the reproduction page: a published claim, and how it is put to the test.
-
-Nothing here imports torch.
-"""
+"""A row of the reproduction page. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ Size = Literal["small", "full"]
 
 
 def size_named(name: str) -> Size:
-    """The size of this name."""
     for size in get_args(Size):
         if size == name:
             return cast("Size", size)
@@ -29,12 +25,7 @@ def size_named(name: str) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Data that a row needs.
-
-    Attributes:
-        path: File or folder below the data folder.
-        origin: Where it comes from, for people who do not have it.
-    """
+    """Data that a row needs: a path below the data folder, and its origin for those without it."""
 
     path: str
     origin: str
@@ -42,13 +33,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number, published and ours.
-
-    Attributes:
-        name: What is measured, with its unit.
-        published: The number as printed; None of a figure that no paper has.
-        values: Ours, one of each seed.
-    """
+    """A number, published (None if no paper has it), and ours, one of each seed."""
 
     name: str
     published: float | None
@@ -56,7 +41,6 @@ class Figure:
 
     @property
     def mean(self) -> float:
-        """Mean over seeds."""
         return statistics.fmean(self.values)
 
     @property
@@ -66,7 +50,7 @@ class Figure:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Of the mean, 95 %, by Student's t over seeds; None of one seed."""
+        """The 95 % interval of the mean, by Student's t over seeds; None of one seed."""
         from scipy import stats  # takes a fifth of a second to import
 
         if self.deviation is None:
@@ -76,7 +60,6 @@ class Figure:
         return self.mean - half, self.mean + half
 
     def to_json(self) -> dict[str, Any]:
-        """Every number by name."""
         return {
             "name": self.name,
             "published": self.published,
@@ -89,13 +72,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A table of texts, for what figures cannot say.
-
-    Attributes:
-        title: In a few words.
-        header: Names of the columns.
-        rows: As many texts each.
-    """
+    """A table of texts, for what figures cannot say."""
 
     title: str
     header: tuple[str, ...]
@@ -104,14 +81,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Outcome of a trial.
-
-    Attributes:
-        figures: In the order in which they are shown.
-        holds: Whether the rule of the row is met; None where it cannot be told yet.
-        notes: What a reader of the figures must know.
-        listings: Shown before the figures.
-    """
+    """Outcome of a trial; ``holds`` is None where the rule cannot decide yet."""
 
     figures: Sequence[Figure]
     holds: bool | None
@@ -129,18 +99,14 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A published claim, and how it is put to the test.
+    """A published claim, and its test.
 
     Attributes:
-        name: Of the row, on the command line and in file names.
-        claim: What was published, in a sentence.
-        source: Paper, table or section.
         convention: Split, punctuation, subtypes: what exactly is scored.
-        rule: When the claim holds; it is stated before anything runs.
-        reductions: What a size leaves out of the published trial; no entry where nothing is.
-        data: What must be at hand.
-        seeds: How many seeds each size has by default; an empty mapping where nothing is drawn.
+        rule: The condition under which the claim holds, stated before anything runs.
         run: Gives the findings of a trial, and goes on where an earlier call was interrupted.
+        reductions: By size, all that is left out of the published trial.
+        seeds: Default number of seeds by size; empty where nothing is drawn.
     """
 
     name: str

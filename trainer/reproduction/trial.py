@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 
 def now() -> str:
-    """The time, in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -36,14 +35,6 @@ class Trial:
     """A row that runs, in a folder of its own.
 
     Everything it makes stays in the folder, so that the same trial goes on where it stopped.
-
-    Attributes:
-        row: What is put to the test.
-        folder: Of the store, the runs and the findings.
-        data: Folder of treebanks, tokenizers and benchmarks (`docs/data.md`).
-        size: ``small`` or ``full``.
-        seeds: Of the runs.
-        threads: Of each training process; None leaves it to torch.
     """
 
     row: Row
@@ -55,21 +46,17 @@ class Trial:
 
     @property
     def store(self) -> Path:
-        """The trial's own store."""
         return self.folder / "store"
 
     @property
     def command(self) -> str:
-        """The command line of this trial."""
         seeds = f" --seeds {len(self.seeds)}" if self.seeds else ""
         return f"parsebank reproduce {self.row.name} --size {self.size}{seeds}"
 
     def missing(self) -> list[Source]:
-        """The data that is not at hand."""
         return [source for source in self.row.data if not (self.data / source.path).exists()]
 
     def check_data(self) -> None:
-        """Check that all data is at hand."""
         if missing := self.missing():
             listed = "\n  ".join(f"{self.data / one.path} ({one.origin})" for one in missing)
             raise SpecError(
@@ -78,12 +65,7 @@ class Trial:
             )
 
     def parsebank(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        """Run a command of parsebank.
-
-        Args:
-            arguments: Its arguments.
-            environment: Variables that it has beside those of this process.
-        """
+        """Run a command, with an environment beside that of this process."""
         print("$ parsebank", *arguments, flush=True)  # noqa: T201  (the log of a long trial)
         variables = {**os.environ, **(environment or {})}
         code = subprocess.run((*CONSOLE, *arguments), check=False, env=variables).returncode
@@ -98,20 +80,18 @@ class Trial:
             )
 
     def failures(self) -> list[dict[str, Any]]:
-        """The commands that failed, over all calls of this trial."""
         path = self.folder / FAILURES
         if not path.exists():
             return []
         return [parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     def results(self) -> list[dict[str, Any]]:
-        """The results of all finished runs, by name of the run and seed."""
         return [read_result(path) for path in sorted(self.folder.glob("runs/*/*/result.json"))]
 
     def backfill(
         self, name: str, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Fill the trial's store once; ``name`` tells the backfills of a trial apart."""
+        """Fill the trial's store once for each ``name``."""
         report = self.folder / "backfills" / f"{name}.json"
         if not report.exists():
             report.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +100,7 @@ class Trial:
             self.parsebank(*command, environment=environment)
 
     def train(self, recipe: str, name: str, seed: int, settings: Sequence[str] = ()) -> Path:
-        """Train a recipe with a seed, or go on with it; the folder of the finished run."""
+        """Train a recipe with a seed, or go on with it; gives the folder of the finished run."""
         output = self.folder / "runs" / name / f"seed{seed}"
         if not (output / "result.json").exists():
             threads = () if self.threads is None else (f"threads={self.threads}",)
@@ -133,7 +113,7 @@ class Trial:
     def grid(self, conditions: Iterable[C], measure: Callable[[C, int], T]) -> dict[C, list[T]]:
         """Measurements of each condition, by seed.
 
-        Conditions run side by side, seed after seed, so that an interrupted trial has whole lines.
+        Conditions run side by side, so that an interrupted trial has whole lines.
         """
         found: dict[C, list[T]] = {condition: [] for condition in conditions}
         for seed in self.seeds:
@@ -142,17 +122,15 @@ class Trial:
         return found
 
     def result(self, run: Path) -> dict[str, Any]:
-        """The result of a finished run."""
         return read_result(run)
 
     def scores(self, run: Path, split: str) -> dict[str, Any]:
-        """Scores of a run on a split, by language; evaluated once."""
         found = self.evaluation(run, f"evaluation-{split}.json", "--split", split)
         languages: dict[str, Any] = found["languages"]
         return languages
 
     def evaluation(self, run: Path, file: str, *arguments: str) -> dict[str, Any]:
-        """Evaluate a run once and read ``file`` of its folder, which that writes."""
+        """Evaluate a run once and read ``file`` of its folder, which the evaluation writes."""
         if not (run / file).exists():
             self.parsebank("evaluate", str(run), "--store", str(self.store), *arguments)
         return read_json(run / file, f"`parsebank evaluate {run}` did not write {file}")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from distributed import Future
 
 CONNECT_SECONDS: Final = 10.0
-"""How long a scheduler may take to answer."""
 
 PER_WORKER: Final = 2
 """Shards for each worker: one runs, one waits."""
@@ -37,14 +36,8 @@ News = Message | Exception
 class Cluster:
     """A scheduler and its workers; a context manager, at whose end the tasks are withdrawn.
 
-    Args:
-        settings: The service's, with the address of the scheduler.
-
-    Attributes:
-        facts: What each task is told of the service.
-
-    Raises:
-        ClusterLostError: The scheduler does not answer.
+    ``facts`` tell each task of the service. A `ClusterLostError` means that the scheduler does not
+    answer.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -67,11 +60,7 @@ class Cluster:
             self._client.close(timeout=CONNECT_SECONDS)
 
     def room(self) -> int:
-        """How many shards may be on the cluster now.
-
-        Raises:
-            ClusterLostError: The scheduler does not answer.
-        """
+        """Number of shards that may be on the cluster now; raises `ClusterLostError`."""
         with self._answering():
             if self._client.status != "running":
                 raise ConnectionError(self._client.status)
@@ -86,12 +75,8 @@ class Cluster:
     ) -> Iterator[Callable[[], None]]:
         """A task that runs a shard, from now until the end of the block.
 
-        Args:
-            assignment: The shard.
-            inbox: Where news of the task are put.
-
-        Yields:
-            A function that cancels the task; it stops at its next step.
+        The inbox gets its messages. The block's value is a function that cancels it at its next
+        step.
         """
         run = f"parsebank-{secrets.token_hex(16)}"
         self._inboxes[run] = inbox
@@ -139,7 +124,7 @@ class Cluster:
 
 
 def _end_of(future: Future[None]) -> Exception:
-    """How a task ended for the scheduler, which counts if it did not say so itself."""
+    """A task's end as the scheduler knows it, which counts if the task did not say so itself."""
     status = str(future.status)
     if status in ("cancelled", "lost"):
         return ClusterLostError("the scheduler was started anew, or has lost the tasks")

@@ -32,25 +32,19 @@ from service.settings import Settings
 from syntax.errors import WorkerDiedError
 
 RETRY_SECONDS: Final = 1.0
-"""Between two tries to reach the scheduler."""
+"""Pause between two tries to reach the scheduler."""
 
 TICK_SECONDS: Final = 0.1
-"""Between two claims when no shard was free, or there was no room for one."""
+"""Pause between two claims when no shard was free, or there was no room for one."""
 
 LOOK_SECONDS: Final = 1.0
-"""Between two checks whether a shard's lease is kept and its worker is heard of."""
+"""Pause between two checks whether a shard's lease is kept and its worker is heard of."""
 
 _LOG = structlog.get_logger("parsebank.jobs")
 
 
 class Coordinator:
-    """Runs the shards of a queue on the cluster that the settings name.
-
-    Args:
-        settings: The service's settings.
-        claims: Claims and settles shards.
-        stop: Set when it shall end.
-    """
+    """Runs the shards of a queue on the cluster that the settings name, until ``stop`` is set."""
 
     def __init__(self, settings: Settings, claims: Claims, stop: threading.Event) -> None:
         self._settings = settings
@@ -59,7 +53,6 @@ class Coordinator:
         self._idle_since = time.monotonic()
 
     def work(self) -> None:
-        """Run shards until told to stop, or until there have been none for a while."""
         while not self._is_over():
             try:
                 self._run()
@@ -69,7 +62,6 @@ class Coordinator:
                 self._idle_since = time.monotonic()
 
     def _run(self) -> None:
-        """Send out what there is room for, as long as the scheduler lives."""
         staging = StagingArea.of(self._settings)
         out: list[ShardThread] = []
         with (
@@ -103,14 +95,7 @@ class Coordinator:
 
 
 class ShardThread(threading.Thread):
-    """One try of a shard on the cluster, from its submission to its settlement.
-
-    Args:
-        shard: A claimed shard.
-        claims: Has it, and settles it.
-        staging: Where its lines are.
-        cluster: Where it is run.
-    """
+    """One try of a shard on the cluster, from its submission to its settlement."""
 
     def __init__(
         self,
@@ -129,11 +114,7 @@ class ShardThread(threading.Thread):
         self._lost: ClusterLostError | None = None
 
     def goes_on(self) -> bool:
-        """Whether it runs.
-
-        Raises:
-            ClusterLostError: It has ended, because the scheduler has lost its task.
-        """
+        """Tell if it runs; raises `ClusterLostError` if it has ended because its task is lost."""
         if self._lost:
             raise self._lost
         return self.is_alive()
@@ -143,7 +124,6 @@ class ShardThread(threading.Thread):
         self._inbox.put(RunInterruptedError())
 
     def run(self) -> None:
-        """Run the shard, and settle it."""
         with settling(self._shard, self._claims):
             try:
                 self._claims.complete(self._shard, self._counts())
@@ -152,7 +132,6 @@ class ShardThread(threading.Thread):
                 raise
 
     def _counts(self) -> Counts:
-        """Submit the shard, and serve its task until that is over."""
         shard = self._shard
         with InFlightLog(self._folder, shard.number, shard.tries) as in_flight:
             staged = read_shard(self._folder, shard.number)
@@ -225,7 +204,6 @@ class ShardThread(threading.Thread):
 
 
 def _outcome(message: Message) -> Counts:
-    """The outcome of a task, from its last message."""
     facts = message.facts
     if "counts" in facts:
         return Counts(**facts["counts"])
@@ -240,7 +218,6 @@ def _outcome(message: Message) -> Counts:
 
 
 def main() -> None:
-    """Run the coordinator that standard input describes."""
     config, stop = read_config()
     _allow_open_files()
     settings = config.settings

@@ -48,7 +48,7 @@ _STORE_ID: Final = "store-id"
 
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
-    """What the tasks of one coordinator have in common.
+    """Common facts of the tasks of one coordinator.
 
     Attributes:
         topic: Topic of their messages.
@@ -68,11 +68,6 @@ class ServiceFacts:
 
     @classmethod
     def of(cls, settings: Settings, topic: str) -> ServiceFacts:
-        """The facts of this service.
-
-        Raises:
-            StoreError: The store can be neither read nor written.
-        """
         store = settings.store
         if settings.is_local_store:
             store = str(Path(store).expanduser().absolute())
@@ -89,11 +84,7 @@ class ServiceFacts:
 
 
 def ensure_store_id(store: str) -> str:
-    """The id of a store; a new one is written if it has none.
-
-    Raises:
-        StoreError: The store can be neither read nor written.
-    """
+    """The id of a store; a new one is written if it has none."""
     found = _read_store_id(store)
     if found is None:
         Location.of(store).write(_STORE_ID, secrets.token_hex(16).encode())
@@ -118,7 +109,7 @@ class Message:
     Attributes:
         run: Key of the task.
         worker: Address of its worker.
-        asks: Whether the task waits until it is acknowledged.
+        asks: The task waits until it is acknowledged.
         facts: Of `watch`, the ``keys``; of `announce`, the ``plan``; of `over`, the ``counts``, or
             the ``error`` and whether it is ``permanent``, or nothing if the task was stopped.
     """
@@ -132,12 +123,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a task runs.
-
-    Attributes:
-        staged: The lines of the shard.
-        fatal_keys, isolated_keys: See `service.jobs.shard.Signals`.
-    """
+    """Input of a task; the keys are those of `service.jobs.shard.Signals`."""
 
     shard: Shard
     staged: StagedShard
@@ -196,13 +182,7 @@ def _outcome(facts: ServiceFacts, assignment: Assignment, signals: TaskSignals) 
 class TaskSignals:
     """The `Signals` of a shard on the cluster; a context manager that sends heartbeats.
 
-    Args:
-        facts: Of the service.
-        assignment: The shard.
-        timer: Ends the process if a step hangs; its nanny restarts it.
-
-    Attributes:
-        fatal_keys, isolated_keys: See `Signals`.
+    The timer ends the process if a step hangs; its nanny restarts it.
     """
 
     def __init__(self, facts: ServiceFacts, assignment: Assignment, timer: StepTimer) -> None:
@@ -230,15 +210,13 @@ class TaskSignals:
         del _ACKNOWLEDGED[self._run]
 
     def say(self, what: What, *, asks: bool = False, **facts: Any) -> None:
-        """Send a message."""
         message = Message(self._run, what, self._worker.address, asks, facts)
         self._worker.log_event(self._facts.topic, asdict(message))
 
     def ask(self, what: What, **facts: Any) -> None:
         """Send a message, and wait until it is acknowledged.
 
-        Raises:
-            UnwantedError: The task was cancelled, or no answer came for a lease.
+        Raises `UnwantedError` if the task was cancelled, or no answer came for a lease.
         """
         wait = self._facts.lease_seconds
         self._timer.restart(waiting=wait)
@@ -251,22 +229,14 @@ class TaskSignals:
         self._timer.restart()
 
     def beat(self) -> None:
-        """See `Signals.beat`.
-
-        Raises:
-            UnwantedError: The task must stop.
-        """
         self._timer.restart()
         self._check_wanted()
 
     def watch(self, *keys: str, characters: int = 0) -> None:
-        """See `Signals.watch`.
+        """Record the texts in flight.
 
         After a death on the shard, the record is confirmed before the texts are parsed; in the
         first try, the message is sent without waiting.
-
-        Raises:
-            UnwantedError: The task must stop.
         """
         if self._is_first_try or not keys:
             self.say("watch", keys=keys)
@@ -275,11 +245,6 @@ class TaskSignals:
         self._timer.restart(characters)
 
     def announce(self, plan: Counts) -> None:
-        """See `Signals.announce`.
-
-        Raises:
-            UnwantedError: The task no longer holds the shard.
-        """
         self.ask("announce", plan=plan.to_json())
 
     def _check_wanted(self) -> None:
@@ -296,9 +261,7 @@ class TaskSignals:
 def tools_for(facts: ServiceFacts) -> ToolCache:
     """The tools of this process, created for its first task.
 
-    Raises:
-        SpecError: Another release of Parsebank is installed here, or the store is another one.
-        StoreError: The store cannot be read.
+    Refuses another release of Parsebank than the service's, and another store.
     """
     ours = version("parsebank")
     if facts.version != ours:

@@ -36,7 +36,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
 
 
 def _prepare(trial: Trial) -> None:
-    """English and the auxiliary language to learn from, and the test splits of all."""
     gold_trees(trial, "en", ENGLISH.path, "train,dev,test")
     for lang, treebank in TARGETS.items():
         gold_trees(trial, lang, treebank.path, "train,dev,test" if lang == AUXILIARY else "test")

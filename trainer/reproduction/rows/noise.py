@@ -19,7 +19,7 @@ SHARES: Final[Mapping[Size, tuple[float, ...]]] = {
     "full": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
 }
 PUBLISHED: Final = {0.0: 91.81, 0.2: 91.68, 0.4: 91.56, 0.6: 91.42, 0.8: 91.41, 1.0: 91.38}
-"""Accuracy on SNLI by the share of heads that are replaced; BERT alone has 91.5."""
+"""Accuracy on SNLI by the share of replaced heads; BERT alone has 91.5."""
 
 SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": ("epochs=2", "learning_rate=1e-4"),
@@ -39,7 +39,6 @@ def fall(scores: Mapping[float, float]) -> float:
 
 
 def _dataset(trial: Trial, share: float, seed: int) -> str:
-    """A copy of ATIS whose heads are replaced, drawn anew for each share and seed."""
     if not share:
         return "atis"
     name = f"atis-noise-{share}-seed{seed}"
@@ -55,7 +54,7 @@ def _dataset(trial: Trial, share: float, seed: int) -> str:
 
 
 def _f1(trial: Trial, name: str, seed: int, dataset: str, *settings: str) -> float:
-    """Of the slots of test, in per cent, by the weights after the last step."""
+    """F1 of the slots of test, in per cent, by the weights after the last step."""
     common = (f"model.encoder={trial.data / ENCODER.path}", *SETTINGS[trial.size])
     run = trial.train(RECIPE, name, seed, (*common, f"data.dataset={dataset}", *settings))
     return 100 * float(trial.scores(run, "test")["en"]["slot_f1"])
@@ -77,12 +76,6 @@ def _run(trial: Trial) -> Findings:
 
 
 def findings(plain: Sequence[float], noisy: Sequence[Mapping[float, float]]) -> Findings:
-    """The fall over shares, and what is left of the gain over the encoder alone.
-
-    Args:
-        plain: F1 of the encoder alone, of each seed.
-        noisy: F1 by share, of each seed.
-    """
     falls = Figure(
         "fall from share 0 to 1 by the line through the scores, points (published: of accuracy)",
         fall(PUBLISHED),

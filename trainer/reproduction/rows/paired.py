@@ -10,11 +10,9 @@ from trainer.metrics.significance import Difference, difference
 from trainer.reproduction.row import Figure
 
 Scores = Mapping[str, float]
-"""A score of each language."""
 
 
 def mean(scores: Scores) -> float:
-    """Over the languages."""
     return sum(scores.values()) / len(scores)
 
 
@@ -31,13 +29,11 @@ def over_languages(one: Sequence[Scores], other: Sequence[Scores]) -> Difference
 def less(
     name: str, published: float | None, one: Sequence[Scores], other: Sequence[Scores]
 ) -> Figure:
-    """The difference of the means, of each seed."""
     pairs = zip(one, other, strict=True)
     return Figure(name, published, tuple(mean(a) - mean(b) for a, b in pairs))
 
 
 def note(name: str, found: Difference) -> str:
-    """The bootstrap over languages as a sentence."""
     return (
         f"{name}: {found.difference:+.2f}, 95 % of the bootstrap over languages {found.low:+.2f} "
         f"to {found.high:+.2f}, p = {found.bootstrap:.3f}; by permutation p = "
@@ -48,7 +44,6 @@ def note(name: str, found: Difference) -> str:
 def gain(
     name: str, published: float | None, one: Sequence[float], other: Sequence[float]
 ) -> Figure:
-    """The difference of two scores, of each seed."""
     return Figure(name, published, tuple(a - b for a, b in zip(one, other, strict=True)))
 
 

@@ -29,7 +29,6 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def _train(trial: Trial, seed: int) -> str:
-    """Name of the parser of a seed, which is served from the trial's models."""
     settings = (f"model.encoder={trial.data / ENCODER.path}", "checkpoint_every=100")
     run = trial.train("parser", "own", seed, ("data.dataset=ewt", *settings, *SETTINGS[trial.size]))
     name = f"ewt-seed{seed}"
@@ -41,13 +40,11 @@ def _train(trial: Trial, seed: int) -> str:
 
 
 def of_words(sentence: Sentence) -> Sentence:
-    """The sentence with each word as a token of its own."""
     words = tuple(replace(word, misc=None) for word in sentence.words)
     return Sentence(words, tuple(Token(word.form, (word.id,)) for word in words))
 
 
 def _from_words(client: Client, parser: str, gold: Sequence[Sentence]) -> Iterator[Sentence]:
-    """Parses of the gold words."""
     options: dict[str, Any] = {"mode": "pretokenized", "lang": "en", "store": False}
     for start in range(0, len(gold), _AT_ONCE):
         tokens = [[word.form for word in one.words] for one in gold[start : start + _AT_ONCE]]
@@ -65,13 +62,11 @@ def _from_text(client: Client, parser: str, gold: Sequence[Sentence]) -> Iterato
 
 
 def scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, float]:
-    """F1 by metric, in per cent."""
     found = evaluate(gold, system)
     return {name: found[name].f1 for name in METRICS}
 
 
 def _scored(trial: Trial, parser: str) -> Scores:
-    """Scores on test, computed once."""
     from clients.client.client import Client
 
     file = trial.folder / "scores" / f"{parser.rpartition('/')[2]}.json"

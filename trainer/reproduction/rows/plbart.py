@@ -43,7 +43,6 @@ _LEFT_OUT: Final = (
 
 
 def settings(size: Size, released: bool) -> tuple[str, ...]:
-    """The settings of a run: Python and English, and the size of model and training."""
     task: dict[str, Any] = {"name": "denoising.v1", "language": "en"}
     if released:
         task |= {"noise": "as_released", "covered": 0.3}
@@ -66,7 +65,6 @@ def settings(size: Size, released: bool) -> tuple[str, ...]:
 
 
 def _functions() -> list[str]:
-    """The functions of the installed packages, a line each."""
     top = Path(trainer.__file__).parents[1]
     modules = chain.from_iterable(sorted((top / name).rglob("*.py")) for name in _PACKAGES)
     found, size = [], 0
@@ -80,7 +78,6 @@ def _functions() -> list[str]:
 
 
 def _write_corpus(trial: Trial) -> Path:
-    """Code, every twentieth function for dev; and code and English for the tokenizer."""
     corpus, functions = trial.folder / "corpus", _functions()
     train = [line for at, line in enumerate(functions) if at % 20]
     source = trial.data / ENGLISH.path / "en_ewt-ud-train.conllu"
@@ -97,7 +94,6 @@ def _write_corpus(trial: Trial) -> Path:
 
 
 def _prepare(trial: Trial) -> None:
-    """A tokenizer of both languages, and a dataset of each; nothing reads the parses of code."""
     corpus, tokenizer = _write_corpus(trial), trial.folder / "tokenizer"
     if not tokenizer.exists():
         special = ",".join(f"<{language}>" for language in LANGUAGES)
@@ -179,7 +175,6 @@ def _run(trial: Trial) -> Findings:
 
 
 def _scores(trial: Trial, arm: str, seed: int, language: str) -> dict[str, Any]:
-    """Of the last weights on dev."""
     run = trial.train(arm, arm, seed, settings(trial.size, arm.endswith("released")))
     found: dict[str, Any] = trial.result(run)["scores"]
     return found if language == "python" else found["streams"][language]

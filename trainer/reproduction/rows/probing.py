@@ -23,7 +23,6 @@ _TASKS: Final[Mapping[Size, Mapping[str, str]]] = {
         _SHIFTED: "bigram_shift",
     },
 }
-"""Probing tasks by dataset."""
 
 _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     "small": (
@@ -35,7 +34,6 @@ _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
 
 
 def _curves(trial: Trial, dataset: str, *mode: str) -> dict[str, Any]:
-    """Every task of a dataset over the layers."""
     encoder = str(trial.data / ENCODER.path)
     source = ("--path", str(trial.data / ENGLISH.path), "--lang", "en", *mode)
     splits = ("--split", "train,dev,test", "--tokenizer", encoder)
@@ -56,7 +54,6 @@ def _run(trial: Trial) -> Findings:
 
 
 def findings(curves: Mapping[str, Any]) -> Findings:
-    """The figures of the curves; the rule reads that of ``distance``."""
     best = curves["distance"]["best"]
     ahead = [best.get(f"less_{end}", {"low": 0.0}) for end in ("first", "last")]
     figures = [
@@ -80,7 +77,6 @@ def _named(curve: Mapping[str, Any]) -> str:
 
 
 def _note(task: str, curve: Mapping[str, Any]) -> str:
-    """Baselines, the interval of each layer, and what stands beside it."""
     baselines = ", ".join(f"{name} {100 * of:.1f}" for name, of in curve["baselines"].items())
     layers = "; ".join(
         f"layer {one['layer']}: {100 * one['low']:.1f} to {100 * one['high']:.1f}"

@@ -35,28 +35,21 @@ Count = tuple[int, int]
 
 
 class RealData:
-    """The data of the trial, each part read and parsed once.
-
-    Args:
-        trial: Has the folder of data, and one for parses.
-    """
+    """The data of the trial, each part read and parsed once."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
         self._counts: dict[tuple[str, str], int] = {}
 
     def folder(self, source: Source) -> Path:
-        """Where a source is."""
         return self.trial.data / source.path
 
     def examples(self, name: str, source: Source, lang: str = "en") -> list[Example]:
-        """The dev split of a benchmark, by our reader."""
         read = BENCHMARKS[name].read(self.folder(source), "dev", lang)
         items = islice(read, MOST.get(self.trial.size))
         return [item for item in items if isinstance(item, Example)]
 
     def texts(self, name: str, source: Source, lang: str = "en") -> list[str]:
-        """Its texts, one after the other."""
         segments = chain.from_iterable(one.segments for one in self.examples(name, source, lang))
         return [segment.text or "" for segment in segments]
 
@@ -66,12 +59,10 @@ class RealData:
         return [sentence for path in sorted(files) for sentence in read_conllu(path)]
 
     def every(self, split: str) -> Iterator[Sentence]:
-        """The sentences of this split of all treebanks."""
         for treebank in (ENGLISH, *OTHERS.values()):
             yield from self.sentences(treebank, split)
 
     def pieces(self, form: str, tokenizer: Source = TOKENIZER) -> list[str]:
-        """The wordpieces of a word or a text."""
         found: list[str] = self._tokenizers[tokenizer.path].tokenize(form)
         return found
 
@@ -93,13 +84,11 @@ class RealData:
 
     @cached_property
     def xnli(self) -> list[ParsedItem]:
-        """Premises and hypotheses, parsed as running text."""
         parsed = self._parsed("texts", self.texts("xnli", XNLI), "raw")
         return [item for item in parsed if isinstance(item, ParsedItem)]
 
     @cached_property
     def wikiann(self) -> list[tuple[Example, ParsedItem]]:
-        """Sentences of names, whose joined tokens the parser divides anew."""
         examples = self.examples("wikiann", WIKIANN)
         tokens = [list(one.segments[0].tokens or ()) for one in examples]
         parsed = zip(examples, self._parsed("tokens", tokens, "retokenize"), strict=True)
@@ -141,13 +130,12 @@ def short_pairs(data: RealData) -> Count:
 
 
 def token_spans(tokens: Sequence[str]) -> list[rules.Span]:
-    """Where each token is, where single spaces join them."""
+    """Places of tokens that single spaces join."""
     starts = [sum(len(one) + 1 for one in tokens[:number]) for number in range(len(tokens))]
     return [(start, start + len(one)) for start, one in zip(starts, tokens, strict=True)]
 
 
 def _found_tokens(example: Example, item: ParsedItem) -> list[int | None]:
-    """The given token of each token that the parser found."""
     spans = token_spans(example.segments[0].tokens or ())
     found = zip(item.parse.token_start, item.parse.token_end, strict=True)
     return [rules.token_of(word, spans) for word in found]

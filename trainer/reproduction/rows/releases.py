@@ -25,15 +25,7 @@ from trainer.results import read_json
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss or failure of a release.
-
-    Attributes:
-        release: Name and commit.
-        does: What happens.
-        where: To which part of the data.
-        count: How often.
-        ours: What happens to the same examples here.
-    """
+    """A loss or failure of a release, its count, and the outcome of the same examples here."""
 
     release: str
     does: str
@@ -158,11 +150,9 @@ BACKFILLS: Final[Mapping[str, tuple[Source, tuple[str, ...]]]] = {
     "tydiqa": (TYDIQA, ("--split", "dev")),
     "ud": (ENGLISH, ("--split", "dev,test", "--mode", "gold")),
 }
-"""By reader: what is stored, in English."""
 
 
 def _backfilled(trial: Trial, reader: str) -> Counts:
-    """Outcomes of the examples of a reader."""
     source, options = BACKFILLS[reader]
     if most := counts.MOST.get(trial.size):
         options = (*options, "--limit", str(most))
@@ -185,7 +175,6 @@ class Counts:
 
     @classmethod
     def of_jobs(cls, jobs: Sequence[Mapping[str, Any]]) -> Counts:
-        """Of all parts together."""
         dropped: dict[str, int] = {}
         for reason, number in chain.from_iterable(job["dropped"].items() for job in jobs):
             dropped[reason] = dropped.get(reason, 0) + number

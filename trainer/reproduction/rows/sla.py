@@ -32,7 +32,7 @@ _ENCODER: Final = (
 
 
 def _mcc(trial: Trial, condition: str, seed: int) -> float:
-    """Of dev, in per cent, by the weights after the last step."""
+    """MCC of dev, in per cent, by the weights after the last step."""
     encoder = f"model.encoder={trial.data / ENCODER.path}"
     settings = (encoder, *SETTINGS[trial.size], *CONDITIONS[condition])
     run = trial.train(RECIPE, condition, seed, settings)
@@ -53,7 +53,6 @@ def _run(trial: Trial) -> Findings:
 
 
 def _spread(difference: Figure) -> str:
-    """The size of a gain that can be told from the spread of seeds."""
     text = "The published gain is in a table that is not at hand; its text says that it is one."
     if difference.interval is not None:
         low, high = difference.interval

@@ -21,7 +21,7 @@ FRENCH: Final = Source(
     "models/udpipe/french-partut-ud-2.5-191206.udpipe", "`parsebank models pull french-partut`"
 )
 LANGS: Final = ("en", "fr")
-"""English, and the one other language that a UDPipe model is at hand of."""
+"""English, and the only other language with a UDPipe model at hand."""
 
 CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "syntax": (),
@@ -41,13 +41,9 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A benchmark whose train split is not at hand, divided anew.
+    """A benchmark without its train split, divided anew; dev has the same lines of each language.
 
-    Attributes:
-        source: Where its files are.
-        train: What is trained on, by size; in English.
-        dev: What is scored, by size; the same lines of each language.
-        published: Points that syntax gains on pairs of two languages, by languages.
+    ``published`` are the points that syntax gains on pairs of two languages.
     """
 
     source: Source
@@ -70,7 +66,6 @@ TASKS: Final[Mapping[str, Pairs]] = {
         published={"en-fr": 1.4, "fr-en": 0.9},
     ),
 }
-"""By recipe."""
 
 _BOTH: Final = ("learning_rate=1e-4", "bucket=true", "evaluate_every=epoch", "keep=last")
 SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {"small": (*_BOTH, "epochs=2"), "full": _BOTH}
@@ -104,7 +99,6 @@ def divide(trial: Trial, task: str) -> Path:
 
 
 def _prepare(trial: Trial, task: str) -> None:
-    """Both splits, with the trees of one parser for each language."""
     folder = divide(trial, task)
     parsers = {"en": "udpipe/english-ewt", "fr": f"udpipe/{Path(FRENCH.path).stem}"}
     models = {"PARSEBANK_MODELS_DIR": str((trial.data / FRENCH.path).parent)}
@@ -117,7 +111,7 @@ def _prepare(trial: Trial, task: str) -> None:
 
 
 def _accuracy(trial: Trial, task: str, condition: str, seed: int) -> Mapping[str, float]:
-    """Of each ordered pair of languages, in per cent."""
+    """Accuracy on each ordered pair of languages, in per cent."""
     encoder = f"model.encoder={trial.data / ENCODER.path}"
     settings = (encoder, *SETTINGS[trial.size], *CONDITIONS[condition])
     run = trial.train(task, f"{task}-{condition}", seed, settings)
@@ -134,13 +128,11 @@ def _accuracy(trial: Trial, task: str, condition: str, seed: int) -> Mapping[str
 
 
 def across(scores: Mapping[str, float]) -> float:
-    """Mean over the pairs of two languages."""
     found = [score for pair, score in scores.items() if len(set(pair.split("-"))) == 2]
     return sum(found) / len(found)
 
 
 def _figures(task: str, found: Mapping[str, Sequence[Mapping[str, float]]]) -> list[Figure]:
-    """The gain across languages first, that of each pair of them, then each accuracy."""
     means = {name: [across(scores) for scores in seeds] for name, seeds in found.items()}
     name = f"{task}: accuracy across languages, syntax less plain, points"
     cells = TASKS[task].published

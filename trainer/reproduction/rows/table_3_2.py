@@ -17,12 +17,7 @@ SOURCE: Final = "en"
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """One line of the table.
-
-    Attributes:
-        distance: Of the language's word order from that of English.
-        scores: UAS and LAS of each parser, in per cent.
-    """
+    """One line: distance of the word order from that of English, UAS and LAS in per cent."""
 
     distance: float
     scores: Mapping[str, tuple[float, float]]
@@ -77,4 +72,3 @@ def _line(fields: list[str]) -> Printed:
 TABLE_3_2: Final[Mapping[str, Printed]] = {
     lang: _line(numbers) for lang, *numbers in map(str.split, _LINES.strip().splitlines())
 }
-"""By language, in the order of the print: by distance."""

@@ -20,7 +20,7 @@ STACK: Final[Mapping[str, str]] = {
     "selfatt-stack": "orderfree-selfatt-stack-delex",
     "rnn-stack": "orderfree-rnn-stack-delex",
 }
-"""Recipes by name, the one that is to transfer better first."""
+"""The one that is to transfer better comes first."""
 
 _DELEXICALISED: Final = ("zh", "ja")
 """Languages whose printed parsers read no words, as ours do."""
@@ -44,7 +44,6 @@ _REDUCTIONS: Final = (
 
 
 def prepare(trial: Trial) -> None:
-    """English to train on, and the test split of every other language."""
     gold_trees(trial, "en", ENGLISH.path, "train,dev,test")
     for lang, treebank in OTHERS.items():
         gold_trees(trial, lang, treebank.path, "test")
@@ -53,7 +52,6 @@ def prepare(trial: Trial) -> None:
 def transfer(
     trial: Trial, arm: str, recipe: str, seed: int, small: Sequence[str], *settings: str
 ) -> dict[str, Any]:
-    """The table of word order and transfer of one parser."""
     rate = (_RATE,) if "selfatt" in recipe else ()
     kept = ("data.lang=en", "checkpoint_every=157")
     reduced = (*small, *rate) if trial.size == "small" else ()
@@ -62,7 +60,6 @@ def transfer(
 
 
 def of_language(table: Mapping[str, Any], lang: str, score: str) -> float:
-    """A score of a language in a table."""
     return next(float(one[score]) for one in table["languages"] if one["lang"] == lang)
 
 
@@ -95,7 +92,6 @@ def _run_table_3_2(
 
 
 def _correlations(arm: str, tables: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """Of word-order distance and loss: over all languages, and where no figure was published."""
     unseen = [lang for lang in OTHERS if lang not in TABLE_3_2]
     groups = {
         f"{len(OTHERS)} languages": list(OTHERS),
@@ -147,7 +143,6 @@ def _run_table_3_3(trial: Trial) -> Findings:
 
 
 def _means(tables: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
-    """UAS over the other languages, of each seed."""
     return tuple(
         sum(of_language(one, lang, "uas") for lang in OTHERS) / len(OTHERS) for one in tables
     )

@@ -13,7 +13,7 @@ from trainer.reproduction.trial import Trial
 CORPUS: Final = Source("benchmarks/multi30k", "Multi30k, English and German (multi30k/dataset)")
 TEST: Final = "test_2016_flickr"
 ARMS: Final[Mapping[str, str]] = {"sgnet": "sgnet-translation", "plain": "translation"}
-"""Recipes by name, the one that is to translate better first."""
+"""The one that is to translate better comes first."""
 
 _PUBLISHED: Final = 27.68 - 27.31
 _PIECES: Final[Mapping[Size, str]] = {"small": "4000", "full": "10000"}
@@ -46,7 +46,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
 
 
 def _prepare(trial: Trial) -> None:
-    """One tokenizer of both languages; English parsed, with German as its label."""
     path, tokenizer = str(trial.data / CORPUS.path), trial.folder / "tokenizer"
     if not tokenizer.exists():
         size = ("--kind", "bpe", "--vocab-size", _PIECES[trial.size])
@@ -57,20 +56,19 @@ def _prepare(trial: Trial) -> None:
 
 
 def _seconds_a_step(trial: Trial, run: Path) -> float:
-    """Of training alone, without waiting for data."""
+    """Time of training alone, without waiting for data."""
     result = trial.result(run)
     return float(result["seconds"] * (1 - result["data_share"]) / result["steps"])
 
 
 def _bleu_of_products(trial: Trial) -> float:
-    """Of the first seed, with equation 7 to the letter: masked scores are 0, not left out."""
+    """BLEU of the first seed by equation 7 to the letter: masked scores are 0, not left out."""
     settings = (*SIZES[trial.size], "model.masking=multiply")
     run = trial.train(ARMS["sgnet"], "sgnet-multiply", trial.seeds[0], settings)
     return float(trial.scores(run, TEST)["en"]["bleu"])
 
 
 def _difference(trial: Trial) -> Line:
-    """BLEU of the first arm less that of the second, over all seeds."""
     ours, theirs = (trial.folder / "runs" / arm for arm in ARMS)
     (line,) = compare(ours, theirs, TEST, ("bleu",)).lines
     return line

@@ -32,5 +32,4 @@ OTHERS: Final = {
     "vi": Source("treebanks/UD_Vietnamese-VTB", UD),
     "wo": Source("treebanks/UD_Wolof-WTB", UD),
 }
-"""A treebank of each language but English. Chinese and Japanese are of the release that the
-published parsers were scored on."""
+"""Chinese and Japanese are of the release that the published parsers were scored on."""

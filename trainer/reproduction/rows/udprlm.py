@@ -16,7 +16,7 @@ TREEBANKS: Final[Mapping[str, Source]] = {
     "en": ENGLISH,
     **{lang: OTHERS[lang] for lang in ("fr", "ko", "vi", "tr", "el", "wo", "mt", "ug", "cop")},
 }
-"""Those with a train split; that of Korean is of an earlier release."""
+"""Treebanks with a train split; that of Korean is of an earlier release."""
 
 _NO_USI: Final = "model.usi=false"
 _CORRECTED: Final = ("model.neighbours=corrected", "model.mixing=corrected")
@@ -63,7 +63,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
 
 
 def _prepare(trial: Trial) -> None:
-    """A tokenizer, and the treebanks of all languages as one dataset."""
     folder, tokenizer = trial.folder / "treebanks", trial.folder / "tokenizer"
     folder.mkdir(exist_ok=True)
     for source in TREEBANKS.values():
@@ -111,7 +110,6 @@ def _phase(trial: Trial, phase: int, name: str, seed: int, further: int, *settin
 
 
 def _parser(trial: Trial, condition: str, seed: int) -> dict[str, Any]:
-    """Scores of a fresh parser over a frozen encoder, by language."""
     start = (f"model.start_from={_pretrained(trial, condition, seed)}", *CONDITIONS[condition])
     small = SMALL["parser"] if trial.size == "small" else ()
     settings = ("data.lang=*", *start, *small)

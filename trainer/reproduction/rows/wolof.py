@@ -47,7 +47,7 @@ _EFFECTS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
         (f"{base}{kind}", base) for base in ("mlm", "mlm-xpos") for kind in _KINDS[1:]
     ],
 }
-"""Parts that are added, and the pairs of conditions with it and without it."""
+"""Pairs of conditions with a part and without it."""
 
 SMALL: Final[Mapping[str, tuple[str, ...]]] = {
     "pretraining": (
@@ -72,7 +72,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
 
 
 def _prepare(trial: Trial) -> None:
-    """Tokenizer, UDPipe model, and three datasets: silver trees, gold trees, names."""
     treebank = str(trial.data / TREEBANK.path)
     pages = ("microbert", "--path", str(trial.data / PAGES.path), "--lang", "wo")
     models, tokenizer = trial.folder / "models", trial.folder / "tokenizer"
@@ -102,7 +101,6 @@ def _backfill(trial: Trial, name: str, *arguments: str) -> None:
 
 
 def _encoder(trial: Trial, condition: str) -> tuple[str, ...]:
-    """Settings of a run that starts from the encoder of a condition, which is pre-trained first."""
     folder = trial.folder / "encoders" / condition
     if not CONDITIONS[condition]:  # the sizes of a trained one, and no weights
         return (*_encoder(trial, "mlm")[:1], "model.weights=random")
@@ -122,10 +120,7 @@ def _small(trial: Trial, part: str) -> tuple[str, ...]:
 class Scores:
     """Scores over one encoder, in per cent, by seed of the parser or of the tagger.
 
-    Attributes:
-        dev: LAS of dev, as the paper reports it.
-        test: LAS of test, of every word.
-        names: F1 of names on test.
+    ``dev`` is LAS as the paper reports it, ``test`` LAS of every word, ``names`` F1 of names.
     """
 
     dev: tuple[float, ...]
@@ -134,7 +129,6 @@ class Scores:
 
 
 def _scores(trial: Trial, condition: str) -> Scores:
-    """Parsers and taggers over the encoder of a condition."""
     start = _encoder(trial, condition)
     settings = ("data.lang=wo", *start)
     parser = ("data.dataset=wolof-gold", *settings, *_small(trial, "parser"))
@@ -159,7 +153,6 @@ def _run(trial: Trial) -> Findings:
 
 
 def findings(scores: Mapping[str, Scores]) -> Findings:
-    """The scores of the conditions, and what tags, phrases, trees and local attention add."""
     dev = {condition: of.dev for condition, of in scores.items()}
     names = {condition: of.names for condition, of in scores.items()}
     signs = (dev["mlm-phrase-tree"], dev[_PUBLISHED_SIGN])

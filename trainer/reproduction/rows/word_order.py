@@ -13,13 +13,11 @@ from trainer.reproduction.trial import Trial
 
 _PERCENTAGES: Final = (14.36, 15.45, 31.55, 7.51, 9.84, 21.29)
 _WITH_TREEBANK: Final = tuple(sorted(lang for lang in OTHERS if lang in TABLE_3_2))
-"""Languages of the table whose treebanks are here."""
 
 _CLAIMED: Final = {"Pearson": 0.90, "Spearman": 0.87}
 
 
 def gold_trees(trial: Trial, lang: str, path: str, splits: str) -> None:
-    """Fill the trial's store with the gold trees of a treebank."""
     tokenizer = ("--tokenizer", str(trial.data / TOKENIZER.path))
     source = ("--path", str(trial.data / path), "--lang", lang, "--split", splits)
     trial.backfill(lang, "ud", *source, *tokenizer, "--mode", "gold")
@@ -48,7 +46,6 @@ def _run_distances(trial: Trial) -> Findings:
 
 
 def _from_english(trial: Trial) -> dict[str, float]:
-    """Distances of the languages whose treebanks are here."""
     from featurestore import open_store
     from featurestore.reports.word_order import word_order
 
@@ -85,14 +82,6 @@ def correlations(
     *,
     published: bool,
 ) -> list[Figure]:
-    """Both coefficients of word-order distance and loss.
-
-    Args:
-        parser: Whose loss.
-        languages: What the figures call the languages.
-        seeds: Of each seed, the distance and the loss of each language.
-        published: Whether the published coefficients stand beside ours.
-    """
     from scipy import stats
 
     tests = {"Pearson": stats.pearsonr, "Spearman": stats.spearmanr}
@@ -112,7 +101,6 @@ def printed_loss(parser: str, lang: str) -> float:
 
 
 def printed_correlations() -> list[Figure]:
-    """Both coefficients of each printed parser, over all languages of the table but English."""
     others = [lang for lang in TABLE_3_2 if lang != SOURCE]
     return [
         figure

@@ -2,14 +2,6 @@
 
 The package needs the extra ``train`` (``pip install "parsebank[train]"``). `trainer.api` has what
 scripts and notebooks call; these names are here too, imported when they are first used.
-
-* `trainer.data`: a stored dataset as a stream of `trainer.batch.SyntaxBatch` on the right device;
-* `trainer.loader`: a stream behind PyTorch's ``DataLoader``, for training loops of your own;
-* `trainer.systems`: the published systems, a folder each; `trainer.nn`: what they are made of;
-* `trainer.objectives`: losses beside the task's;
-* `trainer.tasks`: what a model predicts, and how that is scored;
-* `trainer.recipes`: runs as functions that return a dataclass;
-* `trainer.loop`, `trainer.evaluation`, `trainer.checkpoint`: training, scoring, exact resume.
 """
 
 from importlib import import_module

@@ -16,10 +16,7 @@ _PRECISION: Final = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
 def new_accelerator(recipe: Recipe) -> Accelerator:
-    """One process of a run on its device: all on accelerators, or all on the CPU.
-
-    Processes that cannot train together are refused.
-    """
+    """One process of a run; all run on accelerators, or all on the CPU."""
     precision = _PRECISION[recipe.training.precision]
     # The parts of the model that belong to one stream have no gradients in steps of the others,
     # and objectives none before they begin.

@@ -63,7 +63,7 @@ def train(
 
     Args:
         recipe: A recipe; the name of one; or a run to repeat, its folder or ``result.json``.
-        store: Where the data lie.
+        store: The store of the data.
         output: Folder for model, checkpoint and result; ``runs/RECIPE-seedN`` by default.
         settings: Changes of the recipe: ``{"batch_size": 8}`` or ``["batch_size=8"]``.
         seed: Short for the setting ``training.seed``.
@@ -71,11 +71,6 @@ def train(
         resume: Continue from the checkpoint in ``output``.
         observers: Called with each report and evaluation. Or a function of recipe and folder that
             returns a context manager of such observers.
-
-    Raises:
-        SpecError: ``output`` holds a result already; or recipe, data and encoder contradict each
-            other; or there is no checkpoint to resume from.
-        MissingExtraError: torch or accelerate is not installed.
     """
     require_training()
     from trainer.stored import check_recipe
@@ -115,25 +110,10 @@ def train_seeds(
 ) -> SeedSummary | None:
     """Train once for each seed, and write mean and deviation to ``seeds.json`` and ``seeds.md``.
 
-    A seed whose folder holds the result of the same recipe is not trained again.
-
-    Args:
-        recipe: As `train` takes it, and so the arguments that are not named here.
-        seeds: The seeds.
-        store: Where the data lie.
-        output: Folder that gets a folder ``seedN`` for each; ``runs/RECIPE`` by default.
-        settings: Changes of the recipe.
-        max_steps: Short for the setting ``training.max_steps``.
-        resume: Continue from the checkpoints that there are.
-        observers: Called with each report and evaluation.
-        on_seed: Called with each seed, its folder, and whether it is done already.
-
-    Returns:
-        The summary; None in processes other than the first of several.
-
-    Raises:
-        SpecError: A folder holds the result of another recipe, or a run has no score.
-        MissingExtraError: torch or accelerate is not installed.
+    A seed whose folder holds the result of the same recipe is not trained again. ``output`` gets a
+    folder ``seedN`` for each, and is ``runs/RECIPE`` by default; ``on_seed`` is called with each
+    seed, its folder, and True if it is done already; `train` describes the other arguments. In
+    processes other than the first of several the summary is None.
     """
     require_training()
     from trainer.seeds import summarise_seeds, write_summary
@@ -175,23 +155,18 @@ def evaluate(
 ) -> TransferTable:
     """Score a run on stored languages.
 
-    Scores are written to ``evaluation-SPLIT.json`` and ``.md`` in the run's folder, and what the
-    model predicts of each example to ``predictions-SPLIT-LANG.jsonl``.
+    Scores are written to ``evaluation-SPLIT.json`` and ``.md`` in the run's folder, and predictions
+    to ``predictions-SPLIT-LANG.jsonl``.
 
     Args:
-        run: The run, or its folder.
-        store: Where the data lie.
-        split: Which split.
-        langs: Which languages, as ``["en", "fr"]`` or ``"en,fr"``; all of the split by default.
+        run: A finished run or its folder.
+        store: The store of the data.
+        split: Name of the split.
+        langs: Such as ``["en", "fr"]`` or ``"en,fr"``; all languages of the split by default.
         dataset: Another dataset of the same fields and classes than the run's.
-        parser: Whose parses are read, by name or fingerprint; by default the model's own.
+        parser: Name or fingerprint of the parser of the trees; the model's own by default.
         any_parser: Accept other parsers than in training.
-        rules: Whose rules compare answers; the dataset's own by default.
-
-    Raises:
-        SpecError: The data do not suit the model, or have no labels.
-        UnknownDatasetError: The store has no such split or language.
-        ModelLoadError: The run has no model.
+        rules: Rules that compare answers; the dataset's own by default.
     """
     require_training()
     from trainer.evaluation.transfer import evaluate_run, write_table
@@ -215,13 +190,10 @@ def evaluate_crossed(
     any_parser: bool = False,
     rules: Rules | None = None,
 ) -> CrossedTable:
-    """Score a run on all ordered pairs of languages; arguments and errors as of `evaluate`.
+    """Score a run on all ordered pairs of languages; arguments as of `evaluate`.
 
     Scores are written to ``crossed-SPLIT.json`` and ``.md`` in the run's folder, and a heat map to
     ``crossed-SPLIT.svg``.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     require_training()
     from trainer.evaluation.pictures import draw_crossed, require_matplotlib
@@ -238,12 +210,7 @@ def evaluate_crossed(
 
 
 def load_run(run: FinishedRun | Path | str) -> TrainedRun:
-    """A run with its model, for several calls of `predict`.
-
-    Raises:
-        SpecError: The folder holds no result of a run.
-        ModelLoadError: The run has no model.
-    """
+    """A run with its model, for several calls of `predict`."""
     require_training()
     from trainer.evaluation.trained import load_run as load
 
@@ -263,12 +230,12 @@ def predict(
     """Predict for texts; an example that cannot be parsed fails alone.
 
     Args:
-        run: The run; loaded (`load_run`) or its folder.
-        texts: The examples. Each is a text; the texts of a pair, of a question and its passage,
-            ...; a mapping from the names of the fields to a text or a list of tokens, which may
-            also give ``example_id`` and what the task is given; or a `RawExample`.
-        lang: Their language; the first that the model was trained on by default.
-        client: Which service parses: an open client, or an address. By default one in this process.
+        run: A loaded run (`load_run`), a finished one, or its folder.
+        texts: Each is a text; the texts of a pair, of a question and its passage, ...; a mapping
+            from the names of the fields to a text or a list of tokens, which may also give
+            ``example_id`` and what the task is given; or a `RawExample`.
+        lang: The first language that the model was trained on by default.
+        client: An open client, or an address; by default a service in this process.
         store: Store of the service in this process, whose parses are used again.
         parser: Name of the parser; by default the model's own, or the service's choice.
         any_parser: Accept another parser than in training.
@@ -276,10 +243,6 @@ def predict(
     Returns:
         In the order of the examples. An example that became several sequences has a prediction for
         each, unless its task joins them.
-
-    Raises:
-        SpecError: An item has other texts than the model reads, or the service has another
-            tokenizer or parser than the model needs.
     """
     require_training()
     from trainer.evaluation.predict import examples_of
@@ -305,24 +268,10 @@ def predict_stored(
     parser: str | Iterable[str] | None = None,
     any_parser: bool = False,
 ) -> list[Prediction | FailedExample]:
-    """Predict for a stored split, with labels or without.
+    """Predict for a stored split, with labels or without; arguments are as of `evaluate`.
 
-    Args:
-        run: The run; loaded (`load_run`) or its folder.
-        store: Where the data lie.
-        split: Which split.
-        lang: Which language; the first that the model was trained on by default.
-        dataset: Another dataset of the same fields and classes than the run's.
-        parser: Whose parses are read, by name or fingerprint; by default the model's own.
-        any_parser: Accept other parsers than in training.
-
-    Returns:
-        Predictions in the order in which the file was backfilled, then the examples that were
-        dropped there.
-
-    Raises:
-        SpecError: The data do not suit the model.
-        UnknownDatasetError: The store has no such split or language.
+    ``lang`` is by default the first language that the model was trained on. Predictions are in the
+    order in which the file was backfilled; the examples that were dropped there follow.
     """
     require_training()
     from trainer.evaluation.submission import predict_stored as predict_split
@@ -336,17 +285,7 @@ def predict_stored(
 
 
 def chosen_recipe(recipe: Recipe | str | Path, settings: Settings = (), **short: Any) -> Recipe:
-    """A recipe with its settings.
-
-    Args:
-        recipe: A recipe; the name of one; or the folder or ``result.json`` of a run.
-        settings: As `train` takes them.
-        short: Options of training by name; None leaves one as it is.
-
-    Raises:
-        UnknownNameError: There is no such recipe or option.
-        SpecError: A value does not fit its option.
-    """
+    """A recipe, by name or from a run, with its settings; None in ``short`` changes nothing."""
     found = recipe
     if isinstance(found, str | Path):
         name = str(found)
@@ -363,7 +302,6 @@ def _setting(value: Any) -> str:
 
 
 def _folder(run: FinishedRun | Path | str) -> Path:
-    """The folder of a run."""
     return run.folder if isinstance(run, FinishedRun) else FinishedRun.read(run).folder
 
 

@@ -1,7 +1,4 @@
-"""One batch, from the stream's NumPy arrays to a model's ``forward``.
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces of the longest example.
-"""
+"""One batch, from the stream's NumPy arrays to a model's ``forward``."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ UNREACHABLE = {torch.uint8: 255, torch.int32: 65535}
 """The distance that means "no path", by dtype; padding carries it too."""
 
 _WITH_TREES = ("special_tokens_mask", "upos", "deprel")
-"""What a model may read besides a matrix."""
 
 _FROM_STREAM = {
     "input_ids_BL": "input_ids",
@@ -43,25 +39,20 @@ _OF_TREES = frozenset({"parents", "depth", "distance", "ancestor", *_WITH_TREES}
 class SyntaxBatch:
     """Padded examples with their trees.
 
-    Small integers stay small until they are used, because every byte crosses the bus to the
-    device. The matrices are optional: a stream may leave them out (see `trainer.matrices.derive`).
+    Small integers stay small until they are used, because every byte crosses the bus to the device.
+    A stream may leave matrices out (see `trainer.matrices.derive`).
 
     Attributes:
-        input_ids_BL, token_type_ids_BL: int64.
         attention_mask_BL: bool, true on real positions.
         special_tokens_mask_BL: bool, true on [CLS], [SEP] and their like.
         upos_BL, deprel_BL: uint8 ids of `syntax.trees.ud`, 0 on specials and padding.
         parents_BL: int32, -1 at roots, isolated pieces and padding.
-        lengths_B: int32, real positions of each example.
         depth_BL: uint8 or int32, edges from the root; 0 on padding.
         distance_BLL: uint8 or int32, edges on the path; `unreachable` without one.
         ancestor_BLL: bool, ``[i, j]``: j is i or an ancestor of i.
-        labels: What the task's head learns from, by name, a row per sequence: such as int64 class
-            ids, *shape* (B,), or the labels of pieces, (B, L).
-        example_ids: Names of the examples.
-        extras: Further arrays by the name that the stream gave them: matrices such as
-            ``sla_mask(threshold=4)``, a row per sequence, and contrastive samples.
-        arrays: What the stream gave; it stays on the host, where predictions are scored.
+        labels: Targets of the task's head by name, such as class ids, (B,), or labels of pieces.
+        extras: Further arrays of the stream, such as ``sla_mask(threshold=4)`` and samples.
+        arrays: The stream's own; they stay on the host, where predictions are scored.
         stream: Name of the stream of the run; a model has a head and objectives for each.
     """
 
@@ -106,14 +97,7 @@ class SyntaxBatch:
         extras: Sequence[str] = (),
         stream: str = "main",
     ) -> SyntaxBatch:
-        """Wrap what a `featurestore` stream yields; arrays are shared, not copied, where possible.
-
-        Args:
-            arrays: The stream's mapping (`syntax.batches.assemble_batch` gives its keys).
-            labels: What to learn from, arrays by name; or names of arrays of the stream.
-            extras: Names of further arrays of the stream to carry.
-            stream: Its name.
-        """
+        """Wrap what a stream yields; arrays are shared, not copied, where possible."""
         for name in set(extras) - set(arrays):
             raise SpecError(f"the stream gave no {name!r}, only {', '.join(arrays)}")
         if not isinstance(labels, Mapping):
@@ -143,13 +127,8 @@ class SyntaxBatch:
     ) -> SyntaxBatch:
         """A batch from tensors, as other libraries hand them to a model.
 
-        Args:
-            input_ids: *Shape:* (B, L).
-            attention_mask: True, or not 0, on real positions; by default everywhere.
-            token_type_ids: Zeros by default.
-            labels: What to learn from, by name.
-            **arrays: The trees, by the names that a stream gives them; other names become extras.
-                Without trees a batch has isolated pieces and no matrices.
+        ``attention_mask`` is true, or not 0, on real positions. Trees in ``arrays`` go by the names
+        that a stream gives them; other names become extras. Without trees all pieces are isolated.
         """
         present = [name for name in arrays if name in _OF_TREES]
         missing = [name for name in _WITH_TREES if name not in arrays]
@@ -186,35 +165,26 @@ class SyntaxBatch:
 
     @property
     def unreachable(self) -> int:
-        """The value in ``distance_BLL`` of a pair without a path, and of padding."""
         return UNREACHABLE[self.distances().dtype]
 
     @property
     def reachable_BLL(self) -> Tensor:
-        """True where both positions are real and a path joins them."""
         return self.distances() != self.unreachable
 
     def distances(self) -> Tensor:
-        """``distance_BLL``, for a model that cannot do without."""
+        """``distance_BLL``; refuses a batch without it."""
         return _required("distance", self.distance_BLL)
 
     def depths(self) -> Tensor:
-        """``depth_BL``, for a model that cannot do without."""
         return _required("depth", self.depth_BL)
 
     def extra(self, name: str) -> Tensor:
-        """One of ``extras``, for a model that cannot do without."""
         return _required(name, self.extras.get(name))
 
     def pin_memory(self) -> SyntaxBatch:
-        """A copy in page-locked memory, from which copies to a GPU need not wait.
-
-        For many batches `trainer.ring` is cheaper, which locks its memory once.
-        """
         return self.map(Tensor.pin_memory)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> SyntaxBatch:
-        """The same batch on ``device``."""
         return self.map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def map(self, change: Callable[[Tensor], Tensor]) -> SyntaxBatch:

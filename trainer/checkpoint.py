@@ -1,8 +1,6 @@
 """Checkpoints: everything that a run needs to resume exactly.
 
-A checkpoint is one folder. A new one is written beside the old one and then takes its place, so
-that a crash leaves one of them. It holds weights, optimizers, loss scale, the place of each stream,
-and the state of every random generator of each process.
+A new folder is written beside the old one, and then takes its place: a crash leaves one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ FORMAT: Final = 2
 
 
 def new_folder(folder: Path) -> Path:
-    """Where the next content of ``folder`` is written, until `publish_new`."""
     return folder.with_name(f"{folder.name}.new")
 
 
@@ -32,7 +29,6 @@ def clear_new(folder: Path) -> None:
 
 
 def publish_new(folder: Path) -> None:
-    """Replace ``folder`` by what was written to `new_folder`."""
     old = _old_folder(folder)
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
@@ -42,10 +38,7 @@ def publish_new(folder: Path) -> None:
 
 
 def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) -> None:
-    """Write one process's part beside the previous checkpoint, for `publish_new`.
-
-    The state is of the main process; it is None on the others.
-    """
+    """Write one process's part beside the previous checkpoint; only the main has ``state``."""
     part = new_folder(folder)
     part.mkdir(parents=True, exist_ok=True)
     torch.save(random_state(), part / f"random-{rank}.pt")
@@ -56,10 +49,7 @@ def save_checkpoint(folder: Path, state: Mapping[str, Any] | None, rank: int) ->
 def write_checkpoint(
     folder: Path, state: Mapping[str, Any], rank: int, wait: Callable[[], object]
 ) -> None:
-    """Replace the checkpoint, together with the other processes.
-
-    The state of the main process is written; ``wait`` returns once every process has called it.
-    """
+    """Replace the checkpoint; ``wait`` returns once every process has called it."""
     if rank == 0:
         clear_new(folder)
     wait()
@@ -82,12 +72,10 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """True if `find_checkpoint` would find one."""
     return any((one / "state.pt").exists() for one in (folder, _old_folder(folder)))
 
 
 def load_checkpoint(folder: Path) -> dict[str, Any]:
-    """The state that the main process saved, its tensors in main memory."""
     state: dict[str, Any] = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
     if state["format"] != FORMAT:
         raise SpecError(
@@ -98,7 +86,7 @@ def load_checkpoint(folder: Path) -> dict[str, Any]:
 
 
 def load_random_state(folder: Path, rank: int) -> dict[str, Any] | None:
-    """The generators of a process; ``None`` if the saved run had fewer processes."""
+    """Generators of a process; None if the saved run had fewer processes."""
     path = folder / f"random-{rank}.pt"
     if not path.exists():
         return None
@@ -111,7 +99,6 @@ def _old_folder(folder: Path) -> Path:
 
 
 def random_state() -> dict[str, Any]:
-    """The state of Python's, NumPy's and torch's generators, as plain values and tensors."""
     kind, keys, *rest = np.random.get_state(legacy=True)
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {
@@ -123,7 +110,6 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:
-    """Set the generators to a state that `random_state` gave."""
     random.setstate(state["python"])
     kind, keys, *rest = state["numpy"]
     np.random.set_state((kind, np.array(keys, np.uint32), *rest))

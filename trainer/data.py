@@ -53,10 +53,8 @@ class Source:
     """One split in one language or several, and what a recipe predicts of it.
 
     Attributes:
-        dataset: The stored examples, at a pinned version.
-        labels: The label columns that the task reads, by name.
         lang: Languages of the examples, with commas between them.
-        unlabelled: Examples that were left out because they have no label to learn from.
+        unlabelled: Number of examples left out because they have no label to learn from.
         gold: The treebank that is repeated among the examples.
     """
 
@@ -75,10 +73,7 @@ class Source:
     def training_stream(
         self, recipe: Recipe, device: torch.device, *, epoch: int, rank: int, world_size: int
     ) -> FeatureStream:
-        """One training epoch: shuffled, in an order that is the same for every world size.
-
-        With ``training.buckets`` its batches are drawn.
-        """
+        """One training epoch, shuffled in an order that is the same for every world size."""
         order = recipe.model.order()
         if recipe.training.batch_tokens:
             order = replace(order or OrderPolicy(), batch_tokens=recipe.training.batch_tokens)
@@ -105,13 +100,7 @@ class Source:
         dataset: StreamedDataset | None = None,
         matrices: Sequence[str] | None = None,
     ) -> FeatureStream:
-        """Every example once, those of like length together, to save padding.
-
-        Args:
-            recipe: Says how examples become batches.
-            dataset: Other examples of the same task, such as crossed ones.
-            matrices: In place of those of the recipe's model.
-        """
+        """Every example once, those of like length together, to save padding."""
         chosen = self.dataset if dataset is None else dataset
         return chosen.stream(
             batch_size=recipe.training.evaluation_batch_size,
@@ -127,8 +116,8 @@ def open_source(
 ) -> Source:
     """One split in one language or several, as the recipe names tokenizer, parser and version.
 
-    ``labelled`` is for training: it leaves out, and counts, examples without a label that the task
-    is to find, and repeats the treebank among them.
+    ``labelled``, for training, leaves out and counts examples without a label to find, and repeats
+    the treebank.
     """
     data, dataset = recipe.data, stored_part(store, recipe.data, split, lang)
     task_labels(dataset, recipe.task)
@@ -150,7 +139,6 @@ def source_of(
     *,
     unlabelled: int = 0,
 ) -> Source:
-    """Examples as the data of a recipe; those in memory have no store."""
     labels = task_labels(dataset, recipe.task)
     if recipe.task.added_tokens() and recipe.model.reads_words:
         raise SpecError(
@@ -173,7 +161,7 @@ def source_of(
 
 
 def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
-    """The examples that have the labels to be found; some of each language, or it raises."""
+    """The examples that have the labels to be found; raises if a language has none."""
     found = dataset.where(labelled=task.found())
     if blind := [lang for lang in dataset.langs if lang not in found.langs]:
         split = dataset.spec.split
@@ -192,7 +180,6 @@ def _labelled(dataset: FeatureDataset, task: TaskOptions) -> FeatureDataset:
 def unlabelled_error(
     dataset: FeatureDataset, task: TaskOptions, split: str, lang: str, use: str
 ) -> SpecError:
-    """The error for data without the labels that a task needs."""
     return SpecError(
         f"no example of {dataset.name} {split} {lang} has the label {', '.join(task.found())} "
         f"{use}; name another split, or let `parsebank predict` read the examples"
@@ -200,10 +187,7 @@ def unlabelled_error(
 
 
 def pin_version(source: Source, output: Path) -> None:
-    """Pin the version that a run reads, so that the run can be repeated after a vacuum.
-
-    If the store cannot be written, the run goes on, and a warning is logged.
-    """
+    """Pin the version that a run reads; where the store cannot be written, log a warning."""
     for data in (source.dataset, *([] if source.gold is None else [source.gold])):
         run = fingerprint([data.name, data.card.tokenizer_fingerprint, str(output.resolve())])
         name = f"run-{run[:12]}-{data.version}"
@@ -219,7 +203,6 @@ def pin_version(source: Source, output: Path) -> None:
 
 
 def warn_of_data(source: Source, recipe: Recipe) -> None:
-    """Log what model, task and objectives have to say about the data."""
     values = {key: value for key, _, value in described(recipe)}
     for warning in recipe.model.warnings(source.dataset, values):
         _LOG.warning("%s", warning)
@@ -231,11 +214,7 @@ def warn_of_data(source: Source, recipe: Recipe) -> None:
 
 
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
-    """What a recipe reads, with the tokenizer and version that it found where it names none.
-
-    With the version the parser is settled: a version has one for each split and language, or the
-    recipe names it.
-    """
+    """The recipe's data, with the tokenizer and version that it found where it names none."""
     card = source.dataset.card
     tokenizer = recipe.data.tokenizer or card.tokenizer_fingerprint
     gold = recipe.data.gold_version if source.gold is None else source.gold.version
@@ -244,7 +223,7 @@ def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
 
 
 def profile_data(source: Source, recipe: Recipe) -> DataProfile:
-    """What the training data asks of a model, and what the model will ask for from then on."""
+    """Demands of the training data on a model, and of the model on data from then on."""
     dataset = source.dataset
     langs = sorted({lang for _, lang in dataset.parts})
     requirements = Requirements(
@@ -262,19 +241,16 @@ def profile_data(source: Source, recipe: Recipe) -> DataProfile:
 
 
 def parser_names(source: Source) -> dict[str, str]:
-    """Name of each parser behind the examples, by fingerprint; ``?`` without a name."""
     parsers = source.dataset.parsers
     return {found: parsers[found].get("name", "?") for found in sorted(parsers)}
 
 
 def states_of(source: Source) -> dict[str, str]:
-    """Which states of a frozen encoder the examples come with, if any."""
     found = source.dataset.fingerprints.get("states")
     return {} if found is None else {"states": found}
 
 
 def features_of(data: DataOptions) -> dict[str, Any]:
-    """How examples become sequences and trees, as options of `AssemblySpec`."""
     shared = {name: getattr(data, name) for name in options_of(SequenceSpec)}
     return {**shared, "separator_edge": SEPARATOR_EDGE[data.separator_edge]}
 
@@ -282,10 +258,7 @@ def features_of(data: DataOptions) -> dict[str, Any]:
 def device_batches(
     stream: FeatureStream, recipe: Recipe, task: Task, device: torch.device, name: str = MAIN
 ) -> Iterator[SyntaxBatch]:
-    """The batches of a stream on the device of the model, each made when it is needed.
-
-    The recipe is of this stream alone; ``name`` is that of the stream in the run.
-    """
+    """Batches on the device of the model, made as needed; the recipe is of this stream alone."""
     derive, send = _derives(recipe), sender(device)
     matrices = [name for name in matrices_of(recipe) if name not in MATRICES_OF_A_BATCH]
     extras = [
@@ -301,7 +274,6 @@ def device_batches(
 
 
 def matrices_of(recipe: Recipe) -> tuple[str, ...]:
-    """The matrices that the model and its objectives read, each once."""
     further = (name for one in _objectives(recipe) for name in one.matrices())
     return tuple(dict.fromkeys((*recipe.model.matrices(), *further)))
 
@@ -311,7 +283,6 @@ def _objectives(recipe: Recipe) -> list[ObjectiveOptions]:
 
 
 def _samplers(recipe: Recipe, dataset: StreamedDataset, *, training: bool) -> list[Sampler]:
-    """What is drawn for each batch: what the data say, the task, and the objectives."""
     special = dataset.special_tokens
     return [
         *map(read_sampler, recipe.data.samplers),
@@ -325,7 +296,6 @@ def _derives(recipe: Recipe) -> bool:
 
 
 def assembly_of(recipe: Recipe, matrices: Sequence[str] | None = None) -> AssemblySpec:
-    """How a recipe's batches are made; by default with the matrices of its model."""
     derives = _derives(recipe)
     if matrices is None:
         matrices = () if derives else matrices_of(recipe)

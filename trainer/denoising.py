@@ -1,12 +1,8 @@
 """Denoising: what of a text is covered, for a decoder to write the whole text again.
 
 Lewis et al. 2020, "BART" (https://arxiv.org/abs/1910.13461), and Ahmad et al. 2021, "PLBART"
-(https://arxiv.org/abs/2103.06333), section 2.1. Noise is drawn on the host, as masks are
-(`trainer.masking`). It moves pieces, so that what the encoder reads has no trees. Nothing here
-imports torch.
-
-Letters in shapes: ``B`` sequences, ``L`` positions of a text, ``K`` positions of what is left of
-it, ``M`` pieces of the batch.
+(https://arxiv.org/abs/2103.06333), section 2.1. Noise moves pieces, so that what the encoder reads
+has no trees; ``K`` positions are left of a text. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -29,32 +25,24 @@ LENGTHS: Final = "noised_lengths"
 WRITTEN: Final = "written_ids"
 TARGETS: Final = "written_targets"
 DENOISING_ARRAYS: Final = (WRITTEN, TARGETS)
-"""What a batch carries for the loss."""
+"""Arrays that a batch carries for the loss."""
 
 IGNORED: Final = -100
-"""Behind the end of a text that is written; torch's cross-entropy leaves it out."""
+"""Id behind the end of a text that is written; torch's cross-entropy leaves it out."""
 
 _MOST: Final = 200
-"""Longest span that a Poisson distribution is computed for."""
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class SpanNoise:
-    """Covers a share of each text; a `syntax.contrast.Sampler`.
-
-    The noise of a text depends on seed, epoch and its key alone. Special tokens around the text
-    stay as they are.
+    """Covers a share of each text, by seed, epoch and key alone; a `syntax.contrast.Sampler`.
 
     Attributes:
-        mask_id: Id of the mask token.
-        pad_id: Id of padding.
         end: Id that ends a text that is written.
-        vocab_size: Number of ids.
-        noise: ``as_published`` or ``as_released``.
         covered: Share of the pieces, or, as released, of the words.
-        mean: Of the lengths of spans (Poisson).
+        mean: Mean length of spans (Poisson).
         random: As released: share of masks that are a random piece instead.
     """
 
@@ -70,7 +58,7 @@ class SpanNoise:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """What is read, and what is to be written.
+        """Draw the noised texts to read, and the texts to write.
 
         Returns:
             * ``noised_input_ids``: int64 (B, K), padded
@@ -97,7 +85,6 @@ class SpanNoise:
         }
 
     def noised(self, text: Ids, words: NDArray[np.integer], draws: Draws) -> Ids:
-        """The pieces of a text, which belong to ``words``, with noise."""
         if not len(text):
             return text
         if self.noise == "as_published":
@@ -106,11 +93,10 @@ class SpanNoise:
         return self._released(text, starts, draws)
 
     def _published(self, text: Ids, draws: Draws) -> Ids:
-        """A third of the covered pieces each in masked spans, masked alone, and deleted.
+        """Put a third of the covered pieces in masked spans, mask a third alone, delete a third.
 
-        The paper names the three and not their shares. No two spans overlap, so that the share is
-        exact: the spans and the pieces between them are put into a random order, and the text is
-        read along it.
+        The paper does not give these shares. Spans do not overlap: they and the pieces between them
+        are put into a random order, and the text is read along it.
         """
         count = int(self.covered * len(text) + draws.uniform("count", 1)[0])
         alone = count // 3
@@ -129,12 +115,7 @@ class SpanNoise:
         return np.array(found, np.int64)
 
     def _released(self, text: Ids, starts: NDArray[np.intp], draws: Draws) -> Ids:
-        """The infilling of fairseq (``DenoisingDataset.add_whole_word_mask``).
-
-        Spans of whole words begin at different random words, and may overlap, so that fewer words
-        are covered than the share says. The first piece of a span becomes its mask, unless another
-        span reaches over it.
-        """
+        """Fairseq's infilling (``DenoisingDataset.add_whole_word_mask``); spans may overlap."""
         lengths = np.array(self.span_lengths(math.ceil(self.covered * len(starts)), draws))
         spans = lengths[lengths > 0]
         chosen = draws.order("places", len(starts))[: len(spans)]
@@ -149,7 +130,7 @@ class SpanNoise:
         return self._with_insertions(found[is_kept], len(lengths) - len(spans), draws)
 
     def _with_insertions(self, text: Ids, count: int, draws: Draws) -> Ids:
-        """Masks put in for spans of length 0; some, and at least one, are random pieces."""
+        """Put in masks for spans of length 0; some, and at least one, are random pieces."""
         places = draws.order("insertions", len(text) + count)[:count]
         found, is_new = np.empty(len(text) + count, np.int64), np.zeros(len(text) + count, bool)
         is_new[places] = True
@@ -160,7 +141,7 @@ class SpanNoise:
         return found
 
     def span_lengths(self, total: int, draws: Draws) -> list[int]:
-        """Poisson lengths until they make up a number of words or pieces, the last one cut."""
+        """Poisson lengths with the sum ``total``, the last one cut."""
         lengths: list[int] = []
         left, number = total, 0
         while left:
@@ -186,12 +167,11 @@ class Draws:
     seed: int
 
     def uniform(self, purpose: str, count: int) -> NDArray[np.float64]:
-        """Numbers from 0 up to 1. *Shape:* (count,)."""
+        """Numbers from 0 up to 1."""
         bits = splitmix(count, stream_seed(self.seed, purpose))
         return np.ldexp((bits >> np.uint64(11)).astype(np.float64), -53)
 
     def order(self, purpose: str, count: int) -> NDArray[np.intp]:
-        """A permutation. *Shape:* (count,)."""
         return np.argsort(self.uniform(purpose, count), kind="stable")
 
 
@@ -216,7 +196,6 @@ def with_noise(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def _poisson(mean: float) -> NDArray[np.float64]:
-    """The probability of each length or a shorter one."""
     terms = [math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(_MOST)]
     return np.cumsum(terms)
 

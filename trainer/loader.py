@@ -16,16 +16,11 @@ if TYPE_CHECKING:
 class StreamDataset(IterableDataset[dict[str, Any]]):
     """The batches of a stream from its position to the end of its epoch.
 
-    A ``DataLoader`` yields the batches of the stream in its order, for any number of workers: each
-    rank has the stream of its ``rank`` and ``world_size``, and worker w of W reads the batches w,
-    w + W, w + 2W, ... of the rank. A stream yields whole batches, so ``batch_size`` is ``None``;
-    arrays become tensors, lists stay.
-
-    A worker reads from a copy of the stream, so the stream itself does not move:
+    A ``DataLoader`` yields the batches of the stream in its order: of each rank, worker w of W
+    reads the batches w, w + W, w + 2W, ... A stream yields whole batches, so ``batch_size`` is
+    ``None``; arrays become tensors, lists stay. It needs ``buffers="fresh"``, since batches wait in
+    a queue. A worker reads from a copy of the stream, so the stream itself does not move:
     ``stream.state_dict(after=n)`` is the position after n batches of the loader.
-
-    Args:
-        stream: One epoch; with ``buffers="fresh"``, since batches wait in a queue.
 
     Example:
         >>> stream = data.stream(batch_size=32, seed=0, epoch=3)            # doctest: +SKIP
@@ -49,5 +44,4 @@ class StreamDataset(IterableDataset[dict[str, Any]]):
         return self.stream.share(worker, workers)
 
     def __len__(self) -> int:
-        """Batches from the position of the stream to the end of the epoch."""
         return self.stream.remaining

@@ -71,18 +71,8 @@ def train(
 ) -> Run:
     """Train a recipe's model on stored features; ``output/model`` gets the best one, or the last.
 
-    Recipe and store determine the run: an interrupted run that resumes from its last checkpoint
-    has the same losses as one that was never interrupted.
-
-    Args:
-        recipe: What to train, on what.
-        store: Holds the data.
-        output: Folder for model and checkpoint.
-        resume: Resume from the checkpoint in ``output``.
-        observers: Called with reports and evaluations; an exception of theirs ends the run.
-
-    Raises:
-        DivergedError: The weights contain NaN or infinity.
+    Recipe and store determine the run: an interrupted run that resumes from its last checkpoint has
+    the same losses as one that was never interrupted. An exception of an observer ends the run.
     """
     checkpoint = find_checkpoint(output / CHECKPOINT) if resume else None
     run = start(recipe, store, output, observers, checkpoint)
@@ -106,7 +96,6 @@ def start(
     observers: Sequence[Observer] = (),
     checkpoint: Path | None = None,
 ) -> Run:
-    """A run at its start, or at a checkpoint."""
     if checkpoint is None:
         return Run(recipe, store, output, observers)
     state = load_checkpoint(checkpoint)
@@ -120,12 +109,9 @@ class Run:
 
     Attributes:
         recipe: The recipe, its tokenizers and dataset versions pinned.
-        sources: The training data of each stream by name, the main stream first.
-        devs: The data that streams with a task are scored on; models are selected on the main one.
-        optimizers: One or several; each parameter of the model belongs to one.
-        progress: Position and history.
-        epoch_steps, warmup_steps, total_steps: Optimizer steps that the main stream feeds in one
-            pass over its data, after the delay; all of the warm-up in passes; and all planned.
+        sources, devs: Training and dev data by stream; models are selected on the main one.
+        epoch_steps, warmup_steps, total_steps: Steps of the main stream in one pass after the
+            delay; all of the warm-up in passes; and all planned.
     """
 
     def __init__(
@@ -155,38 +141,30 @@ class Run:
 
     @property
     def data(self) -> Source:
-        """The training data of the main stream."""
         return self.sources[MAIN]
 
     @property
     def dev(self) -> Source:
-        """What models are selected on."""
         return self.devs[MAIN]
 
     @property
     def task(self) -> Task:
-        """What the main stream learns to predict."""
         return self.data.task
 
     @property
     def _delayed(self) -> bool:
-        """The task of the main stream is learned alone for now."""
+        """True while the task of the main stream is learned alone."""
         return self.progress.epoch < self.training.delay
 
     @property
     def finished(self) -> bool:
-        """True if every planned step is done, or the scores have not risen for long enough."""
         patience = self.training.patience
         stalled = patience is not None and self.progress.evaluations_since_best >= patience
         done = self.progress.step >= self.total_steps
         return stalled or done or self._restarts.ended(self.progress)
 
     def due(self, every: int | Literal["epoch"] | None) -> bool:
-        """True if something that happens every so many steps, or epochs, happens now.
-
-        At the end everything does: the last weights are always scored. (The release scores at
-        multiples alone, and a short run ends there without any.)
-        """
+        """True if what happens every so many steps, or epochs, happens now; at the end all does."""
         if every == "epoch":
             fed = MAIN in feeding(self.recipe, self.progress.step - 1, self._delayed)
             fed = fed and (self.progress.epoch + 1) % self.training.evaluate_epochs == 0
@@ -235,7 +213,6 @@ class Run:
         self.progress.step += 1
 
     def report(self) -> None:
-        """Read the losses off the device and tell the observers."""
         progress = self.progress
         with self._timed():
             losses, means = self._losses.read(lambda part: self.accelerator.reduce(part, "mean"))
@@ -258,15 +235,11 @@ class Run:
         )
 
     def flush(self) -> None:
-        """Report the steps since the last report."""
         if len(self.progress.losses) < self.progress.step:
             self.report()
 
     def evaluate(self) -> None:
-        """Score the model on dev, and save it if its weights are those to keep so far.
-
-        Every process scores all of dev: waiting for one of them would take as long.
-        """
+        """Score the model on dev in every process, and save it if its weights are to be kept."""
         found = {name: self._scored(name) for name in self.devs}
         content = found[MAIN].to_json()
         if len(found) > 1:
@@ -279,7 +252,6 @@ class Run:
         self._restarts.evaluated(self.progress, self.model, self.optimizers)
 
     def checkpoint(self) -> None:
-        """Write everything that `restore` needs."""
         self.flush()
         scaler = self.accelerator.scaler
         state = {
@@ -296,7 +268,7 @@ class Run:
         write_checkpoint(self.output / CHECKPOINT, state, rank, wait)
 
     def restore(self, state: Mapping[str, Any], random: Mapping[str, Any] | None) -> None:
-        """Go to where `checkpoint` was called; the next epoch restores data and generators."""
+        """Return to the state of a `checkpoint`; the next epoch restores data and generators."""
         self.accelerator.unwrap_model(self.model).load_state_dict(state["model"])
         for part, saved in zip(self.optimizers, state["optimizers"], strict=True):
             part.optimizer.load_state_dict(saved)
@@ -317,7 +289,6 @@ class Run:
         self._resumed = {"streams": state["streams"], "random": random}
 
     def _prepared(self) -> tuple[Any, list[ModelOptimizer]]:
-        """Model and optimizers, with weights from the seed, on their device."""
         set_seed(self.training.seed)
         model = build_model(self.recipe, profile_streams(self.sources, self.recipe))
         if self.training.compile:
@@ -368,7 +339,6 @@ class Run:
         return output
 
     def _scored(self, name: str) -> Scores:
-        """Scores of the model on the dev data of a stream."""
         recipe, source = self.recipe.of_stream(name), self.devs[name]
         stream, device = source.evaluation_stream(recipe), self.accelerator.device
         batches = device_batches(stream, recipe, source.task, device, name)

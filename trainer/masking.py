@@ -1,11 +1,8 @@
 """Masked language modelling: which pieces are predicted, and what the encoder reads instead.
 
 Devlin et al. 2019, "BERT", section 3.1: 15 % of the pieces are predicted; of these 80 % are read as
-[MASK], 10 % as a random piece, and 10 % as they are. Masks are drawn on the host, where the stream
-draws samples, so that whatever else reads the batch reads the same masked pieces. Nothing here
-imports torch.
-
-Letters in shapes: ``B`` sequences, ``L`` positions, ``M`` predicted pieces of the batch.
+[MASK], 10 % as a random piece, and 10 % as they are. The stream draws the masks, so that all that
+reads a batch reads the same ones. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -26,24 +23,22 @@ MASKED_INPUT: Final = "masked_input_ids"
 POSITIONS: Final = "masked_positions"
 TARGETS: Final = "masked_targets"
 MASKED_ARRAYS: Final = (POSITIONS, TARGETS)
-"""What a batch carries for the loss."""
+"""Arrays that a batch carries for the loss."""
 
 _DRAWS: Final = 3
-"""Random numbers of a position: whether it is predicted, what is read there, which piece."""
+"""Random numbers of a position: for drawing it, for what is read there, for a random piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class PieceMasking:
     """Draws the pieces to predict; a `syntax.contrast.Sampler`.
 
-    The draw of a sequence depends on seed, epoch, and its key alone. Only a batch in which no
-    piece is drawn is drawn again, as a whole, until there is one.
+    The draw of a sequence depends on seed, epoch, and its key alone. Only a batch in which no piece
+    is drawn is drawn again, as a whole, until there is one.
 
     Attributes:
-        mask_id: Id of the mask token.
         vocab_size: Number of ids; a random piece is any of them, as in BERT's own code.
         probability: Of a piece, or a word, to be predicted; 0 leaves the text as it is.
-        whole_words: Whether the pieces of a word are drawn together.
     """
 
     mask_id: int
@@ -54,7 +49,7 @@ class PieceMasking:
     def sample(
         self, batch: Mapping[str, NDArray[Any]], keys: Sequence[str], seed: int, epoch: int
     ) -> Samples:
-        """What is read, and what is predicted where.
+        """Draw what the encoder reads, and the M pieces that are predicted.
 
         Returns:
             * ``masked_input_ids``: (B, L), what the encoder reads
@@ -118,7 +113,6 @@ class PieceMasking:
 def piece_masking(
     special: SpecialTokens, probability: float, whole_words: bool = False
 ) -> PieceMasking:
-    """The masking of a tokenizer's pieces."""
     if special.mask_id is None:
         raise SpecError(
             "the tokenizer of the data has no mask token, which masked language modelling needs; "
@@ -128,7 +122,7 @@ def piece_masking(
 
 
 def with_masks(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arrays of a batch as the encoder reads them: with masked pieces, if any were drawn."""
+    """The arrays of a batch with masked pieces to read, if any were drawn."""
     if MASKED_INPUT not in arrays:
         return arrays
     return {**arrays, "input_ids": arrays[MASKED_INPUT]}

@@ -44,22 +44,13 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """Sends the same scalars to Weights & Biases, with the recipe as the run's configuration.
-
-    The service's own variables say where and how: ``WANDB_API_KEY``, ``WANDB_MODE=offline``,
-    ``WANDB_ENTITY``.
-
-    Args:
-        folder: Output of the run, for the files that stay on this machine.
-        recipe: Its name is that of the project.
-    """
+    """Sends the same scalars to Weights & Biases, as its ``WANDB_`` variables say."""
 
     def __init__(self, folder: Path, recipe: Recipe) -> None:
         self._wandb, self._folder, self._recipe = _wandb(), folder, recipe
         self._run: Any = None
 
     def __call__(self, event: Report | Evaluation) -> None:
-        """Take one event."""
         # Only the first of several processes gets events, and only it may open a run.
         self._run = self._run or self._begun()
         self._run.log(_scalars(event), step=event.step)
@@ -88,7 +79,6 @@ class WeightsAndBiases:
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Bar]:
-    """A bar with loss, examples a second and the share of time spent waiting for data."""
     columns = (
         TextColumn("training", markup=False),
         BarColumn(),
@@ -104,16 +94,12 @@ def progress_bar(console: Console) -> Iterator[Bar]:
 
 
 class Bar:
-    """Shows events on a rich progress bar, and prints each evaluation in a line above it.
-
-    The bar appears with the first event, so that a run that fails before shows only its error.
-    """
+    """Shows events, from the first one on, on a progress bar, and evaluations in lines above it."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
     def __call__(self, event: Report | Evaluation) -> None:
-        """Take one event."""
         if not self._progress.tasks:
             self._progress.add_task("", total=None)
             self._progress.start()
@@ -133,7 +119,6 @@ class Bar:
         )
 
     def stop(self) -> None:
-        """Stop drawing; the bar stays on the screen."""
         if self._progress.tasks:
             self._progress.stop()
 

@@ -1,4 +1,4 @@
-"""What a batch has nothing of to learn from, counted on the host; nothing here imports torch."""
+"""Counts of what a batch has nothing of to learn from; nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ _PREFIX: Final = "outcome:"
 
 
 def outcome_arrays(counts: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
-    """Counts as arrays of a batch, which `counted_outcomes` finds again."""
     return {f"{_PREFIX}{name}": np.array(count) for name, count in counts.items()}
 
 
 def counted_outcomes(arrays: Mapping[str, Any]) -> dict[str, int]:
-    """The counts among the arrays of a batch, by name."""
     return {
         name.removeprefix(_PREFIX): int(count)
         for name, count in arrays.items()

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 
 def reads_parses(recipe: Recipe) -> bool:
-    """True if the task or an active objective reads them."""
     return recipe.task.reads_parses() or any(
         one.reads_parses() for one in recipe.objectives if one.is_active(recipe.model.use_syntax)
     )
 
 
 def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) -> FeatureDataset:
-    """The dataset with the parses of its texts, where the recipe reads them."""
     from featurestore import ParsedDataset
 
     if not reads_parses(recipe) or isinstance(dataset, ParsedDataset):
@@ -36,12 +34,10 @@ def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) ->
 
 
 def parse_options(recipe: Recipe) -> dict[str, Any]:
-    """What batches must hold for words to be found, as options of `AssemblySpec`."""
     return {"offsets": True} if reads_parses(recipe) else {}
 
 
 def with_targets(recipe: Recipe, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arrays of a batch with the layout of words, and what task and objectives add."""
     found = dict(recipe.task.arrays(arrays))
     if reads_parses(recipe) and "word_layout" not in found:
         found["word_layout"] = word_layout(arrays)

@@ -1,4 +1,4 @@
-"""How far a run has come: what it reports, and what a checkpoint must remember of it."""
+"""Progress of a run: its reports, and what a checkpoint must remember of it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,14 @@ from trainer.outcomes import counted_outcomes
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What observers are told every few steps.
+    """Report to observers, every few steps.
 
     Attributes:
-        step, total_steps: Optimizer steps done, and planned.
         losses: Means since the last report: ``loss``, what was minimised; ``task``; and each
             objective by name, unweighted; of further streams as ``gold/loss``.
         learning_rate: Of the last step, of the first optimizer.
-        examples: Examples seen so far by all processes.
-        seconds: Time in steps so far: neither evaluation nor checkpoints.
-        waited: Of it, time spent waiting for data.
+        examples: Seen so far by all processes.
+        seconds: Time in steps so far: neither evaluation nor checkpoints; ``waited`` is part of it.
     """
 
     step: int
@@ -43,7 +41,6 @@ class Report:
 
     @property
     def examples_per_second(self) -> float:
-        """Over the run so far."""
         return self.examples / self.seconds if self.seconds else 0.0
 
     @property
@@ -54,10 +51,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Scores on the dev set after some step, as plain JSON; the headline is that of ``metric``.
-
-    Further streams with a task have theirs under ``streams``, by name.
-    """
+    """Scores on dev after some step, as plain JSON; further streams' are under ``streams``."""
 
     step: int
     metric: str
@@ -65,7 +59,6 @@ class Evaluation:
     scores: dict[str, Any]
 
     def score(self, metric: str) -> float:
-        """One of the scores of the main stream."""
         value = self.scores.get(metric)
         if not isinstance(value, int | float):
             known = [name for name, of in self.scores.items() if isinstance(of, int | float)]
@@ -74,11 +67,11 @@ class Evaluation:
 
 
 Observer: TypeAlias = Callable[[Report | Evaluation], None]
-"""Told of reports and evaluations as they happen, on the main process."""
+"""Called with reports and evaluations as they happen, on the main process."""
 
 
 def height(evaluation: Evaluation, tie_metric: str | None) -> tuple[float, float]:
-    """What evaluations are compared by: the headline, NaN the lowest, then another score."""
+    """Rank of an evaluation: the headline, NaN the lowest, then another score."""
     headline = evaluation.headline
     tie = 0.0 if tie_metric is None else evaluation.score(tie_metric)
     return -math.inf if math.isnan(headline) else headline, tie
@@ -89,17 +82,10 @@ class Progress:
     """Position and history of a run.
 
     Attributes:
-        tie_metric: Which of two evaluations with one headline is better (`TrainingOptions`).
-        epoch: Passes completed.
-        step: Optimizer steps done.
-        examples, seconds, waited: As in `Report`.
-        losses: Training loss of every step.
-        evaluations: On the dev set, in order.
-        outcomes: How often something happened that a run goes on after, by name (`outcomes_of`);
-            ``loss_not_finite`` counts steps.
+        tie_metric: Decides between two evaluations with one headline (`TrainingOptions`).
+        outcomes: Counts of what a run goes on after (`outcomes_of`) and of ``loss_not_finite``.
         fed: Steps that each stream fed, by name.
-        resumed: The ``step`` of each resumption, and what ``changed``: options and number of
-            processes, each as what it was and what it is now.
+        resumed: The ``step`` of each resumption, and what ``changed``, as it was and as it is.
     """
 
     tie_metric: str | None = None
@@ -115,7 +101,6 @@ class Progress:
     resumed: list[dict[str, Any]] = field(default_factory=list)
 
     def take(self, losses: Sequence[float]) -> None:
-        """Add the losses of the next steps, and count those that are not finite."""
         self.losses += losses
         self.count({"loss_not_finite": sum(not math.isfinite(loss) for loss in losses)})
 
@@ -126,17 +111,14 @@ class Progress:
                 self.outcomes[name] = self.outcomes.get(name, 0) + times
 
     def count_fed(self, streams: Iterable[str]) -> None:
-        """Add a step to each of these streams."""
         for name in streams:
             self.fed[name] = self.fed.get(name, 0) + 1
 
     def to_state(self) -> dict[str, Any]:
-        """Plain values for a checkpoint."""
         return asdict(self)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], tie_metric: str | None = None) -> Progress:
-        """What `to_state` gave, with the ``tie_metric`` of the run."""
         evaluations = [Evaluation(**evaluation) for evaluation in state["evaluations"]]
         return cls(**{**state, "evaluations": evaluations, "tie_metric": tie_metric})
 
@@ -146,14 +128,12 @@ class Progress:
         return max(self.evaluations, key=lambda one: height(one, self.tie_metric), default=None)
 
     def kept(self, which: Literal["best", "last", "lowest_loss"]) -> Evaluation | None:
-        """The evaluation whose weights are kept, as ``training.keep`` says."""
         if which == "last":
             return next(reversed(self.evaluations), None)
         return self.best if which == "best" else min(self.evaluations, key=_loss, default=None)
 
     @property
     def evaluations_since_best(self) -> int:
-        """How many evaluations in a row were no better than the best one."""
         best = self.best
         return 0 if best is None else len(self.evaluations) - 1 - self.evaluations.index(best)
 
@@ -168,9 +148,8 @@ def outcomes_of(arrays: Mapping[str, Any]) -> dict[str, int]:
 
     ``batch_without_masked_piece``: 1 where nothing could be masked, as in a batch of empty texts.
     ``example_without_phrase_samples``, ``example_without_tree_samples``: examples of which a
-    sampler draws none. ``sentence_too_long``: sentences of which truncation cut something, where
-    words are looked for; no tree is learned of them. And the counts of objectives
-    (`trainer.outcomes`).
+    sampler draws none. ``sentence_too_long``: sentences of which truncation cut something, so that
+    no tree is learned of them. And the counts of objectives (`trainer.outcomes`).
     """
     masked = arrays.get(POSITIONS)
     found = {"batch_without_masked_piece": int(masked is not None and not len(masked))}
@@ -191,15 +170,13 @@ class Losses:
         self._steps: list[dict[str, tuple[tuple[str, ...], Tensor]]] = []
 
     def add(self, outputs: Mapping[str, Sequence[Any]]) -> None:
-        """Take the outputs of one step's batches (`trainer.models.outputs`), by stream."""
         self._steps.append({name: _means(of) for name, of in outputs.items()})
 
     def read(self, reduce: Callable[[Tensor], Tensor]) -> tuple[list[float], dict[str, float]]:
-        """Loss of every step since the last call, and the means of all parts.
+        """Loss of every step since the last call, and the means of all parts over processes.
 
         The loss of a step is the sum over the streams that fed it. Parts are ``loss`` and, of the
         main stream, ``task`` and each objective; of others all of these, as ``gold/loss``.
-        ``reduce`` averages a tensor over processes.
         """
         rows = [values for step in self._steps for _, values in step.values()]
         numbers = iter(reduce(torch.cat(rows)).tolist())
@@ -220,7 +197,6 @@ class Losses:
 
 
 def _means(outputs: Sequence[Any]) -> tuple[tuple[str, ...], Tensor]:
-    """Names of the losses of a stream's batches, and the mean of each."""
     each = [
         {
             "loss": output.loss,

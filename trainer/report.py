@@ -17,13 +17,11 @@ from trainer.loop import Run
 from trainer.progress import Progress
 
 POINTS: Final = 1000
-"""Losses in the curve of a run at most."""
 
 _LIBRARIES = ("parsebank", "torch", "transformers", "accelerate", "numpy")
 
 
 def result_of(run: Run) -> dict[str, Any]:
-    """Everything worth keeping of a finished run, as plain JSON."""
     progress, best = run.progress, run.progress.kept(run.training.keep)
     assert best is not None, "the last step is always evaluated"
     start, end = start_and_end(progress.losses)
@@ -76,17 +74,7 @@ def start_and_end(losses: Sequence[float]) -> tuple[float, float]:
 
 
 def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str, Any]:
-    """The losses and dev scores of a run by step, to draw.
-
-    Args:
-        progress: Of the run.
-        log_every: Steps that one training loss averages, as observers are told it.
-        points: Losses at most; in a longer run each averages more steps, a multiple of
-            ``log_every``.
-
-    ``steps`` has the last step that each of the ``losses`` averages, ``dev_scores`` the headline of
-    each evaluation.
-    """
+    """Losses and dev scores by step; each loss averages a multiple of ``log_every`` steps."""
     losses = progress.losses
     every = log_every * max(1, math.ceil(len(losses) / (log_every * points)))
     steps = [*range(every, len(losses), every), len(losses)] if losses else []
@@ -100,10 +88,6 @@ def curve(progress: Progress, log_every: int, points: int = POINTS) -> dict[str,
 
 
 def _streams(run: Run) -> dict[str, Any]:
-    """What each stream read, and how many steps it fed; a step may be fed by several.
-
-    ``passes`` says how many times all of its data was read.
-    """
     return {
         name: {
             "steps": run.progress.fed.get(name, 0),

@@ -17,15 +17,8 @@ class Requirements:
 
     Attributes:
         tokenizer: Its fingerprint.
-        tokenizer_name: For messages.
-        parsers: Fingerprint of the parsers by language, of the languages trained on. Other
-            languages need other parsers, so those are free.
-        parser_names: Name of each fingerprint, for messages.
+        parsers: Fingerprints by language trained on; other languages need other parsers.
         classes: Names of the classes of each label column that has some, in id order.
-        features: How examples became batches: length, truncation, policy, special tokens.
-        fields: Names of the texts of an example.
-        labels: The label columns that the task reads.
-        mode: How the texts were read (`syntax.examples.Mode`).
     """
 
     tokenizer: str
@@ -39,12 +32,10 @@ class Requirements:
     mode: Mode = "raw"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON content."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Requirements:
-        """The requirements from the content that `to_json` gives."""
         if "tokenizer" not in content:
             raise SpecError("the model does not say which tokenizer it needs; train it again")
         parsers = {lang: tuple(names) for lang, names in content["parsers"].items()}
@@ -57,7 +48,6 @@ class Requirements:
         return cls(**{**content, "parsers": parsers, "classes": classes, **further})
 
     def check_tokenizer(self, fingerprint: str, name: str) -> None:
-        """Refuse another tokenizer than that of the training."""
         if fingerprint != self.tokenizer:
             raise SpecError(
                 f"the model needs features of the tokenizer {self.tokenizer_name} "
@@ -68,10 +58,6 @@ class Requirements:
             )
 
     def check_parsers(self, lang: str, found: Mapping[str, str]) -> None:
-        """Refuse another parser for a language that the model was trained on.
-
-        ``found`` has the name of each parser of the examples' trees, by fingerprint.
-        """
         known = self.parsers.get(lang)
         for fingerprint, name in found.items():
             if known is not None and fingerprint not in known:
@@ -87,10 +73,6 @@ class Requirements:
                 )
 
     def check_states(self, found: str | None) -> None:
-        """Refuse states of another frozen encoder, or of another of its layers.
-
-        ``found`` is the fingerprint of the states; None for a model that reads pieces.
-        """
         known = self.features.get("states")
         if found != known:
             raise SpecError(
@@ -102,7 +84,6 @@ class Requirements:
             )
 
     def check_classes(self, found: Mapping[str, tuple[str, ...]]) -> None:
-        """Refuse labels whose class ids mean other classes."""
         for label, known in self.classes.items():
             names = found.get(label, ())
             if names != known:
@@ -114,14 +95,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class DataProfile:
-    """The data's demands on a new model.
-
-    Attributes:
-        classes: Names of the classes of each label column that has some, in id order.
-        special_tokens: Of the tokenizer.
-        requirements: Of the model from now on.
-        streams: As ``classes``, for each further stream of the run by name.
-    """
+    """The data's demands on a new model; ``streams`` has the classes of each further stream."""
 
     classes: Mapping[str, tuple[str, ...]]
     special_tokens: SpecialTokens

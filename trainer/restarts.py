@@ -19,10 +19,9 @@ from trainer.progress import Evaluation, Progress, height
 def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> list[int]:
     """Numbers of the evaluations, from 0, behind which a run takes its best weights again.
 
-    It does so at an evaluation that is no better than the best one, if the watched metric is lower
-    than that one's by more than ``restart_drop``, or ``restart_after`` evaluations since the best
-    one or the last restart were no better either. Each ``restart_double`` restarts double
-    ``restart_after``.
+    They are no better than the best one, and either lower than it in the watched metric by more
+    than ``restart_drop``, or preceded by ``restart_after`` such since the best one or the last
+    restart. Each ``restart_double`` restarts double ``restart_after``.
 
     >>> options = TrainingOptions(schedule="restarts", restart_after=1)
     >>> scores = [0.5, 0.6, 0.58, 0.57, 0.2]
@@ -49,30 +48,18 @@ def restarts(evaluations: Sequence[Evaluation], training: TrainingOptions) -> li
 
 
 class Restarts:
-    """The way back to the best weights of a run; nothing with another schedule.
-
-    Attributes:
-        best: The weights of the best evaluation, in the memory of the host.
-    """
+    """Takes a run back to its best weights, kept on the host; only with this schedule."""
 
     def __init__(self, training: TrainingOptions) -> None:
         self._training = training
         self.best: dict[str, Any] | None = None
 
     def ended(self, progress: Progress) -> bool:
-        """True once the last restart has been made."""
         most = self._training.max_restarts
         return most is not None and len(self._made(progress)) >= most
 
     def evaluated(self, progress: Progress, model: nn.Module, optimizers: Sequence[Any]) -> None:
-        """Keep the weights of an evaluation that is the best, or go back to those.
-
-        Args:
-            progress: Of the run, the last evaluation of these weights.
-            model: Has the weights; on several processes, as accelerate wraps it.
-            optimizers: Those with this schedule go back: their weights, and they forget the past
-                (`trainer.schedule.ModelOptimizer`). Others, as of a discriminator, go on.
-        """
+        """Keep the best weights, or go back to them; optimizers with other schedules go on."""
         if self._training.schedule != "restarts":
             return
         model, last = extract_model_from_parallel(model), len(progress.evaluations) - 1

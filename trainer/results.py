@@ -1,7 +1,6 @@
-"""The result of a run on disk, for programs (``result.json``) and for people (``result.md``).
+"""Result of a run on disk, for programs (``result.json``) and for people (``result.md``).
 
-A result holds the recipe with the dataset version pinned, so that the run can be repeated from it
-alone: ``parsebank train RUN/result.json``. Nothing here imports torch.
+``parsebank train RUN/result.json`` repeats the run. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ _CLASS_METRICS = ("precision", "recall", "f1")
 
 
 def write_result(result: dict[str, Any], output: Path) -> None:
-    """Write ``result.json`` and ``result.md``; NaN and infinity are ``null`` in JSON."""
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / RESULT, result)
     (output / "result.md").write_text(markdown(result), "utf-8")
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The result of a run, from its folder or file."""
     file = path / RESULT if path.is_dir() else path
     content = read_json(file, f"{path} holds no {RESULT}; is it the output of a finished run?")
     if "recipe" not in content:
@@ -60,7 +57,6 @@ def read_json(path: Path, absent: str) -> dict[str, Any]:
 
 
 def recipe_of(path: Path) -> Recipe:
-    """The recipe that a result was made with, tokenizer and dataset version pinned."""
     result = read_result(path)
     recipe = recipe_from_json(result["recipe"])
     # A name may come to mean several tokenizers, once the store holds more of them.
@@ -77,17 +73,14 @@ class FinishedRun:
 
     @classmethod
     def read(cls, folder: Path | str) -> FinishedRun:
-        """The run of an output folder."""
         return cls(Path(folder), read_result(Path(folder)))
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe, its tokenizer and dataset version pinned."""
         return recipe_of(self.folder)
 
     @property
     def metric(self) -> str:
-        """Name of the headline metric."""
         return str(self.result["metric"])
 
     @property
@@ -109,7 +102,6 @@ def part_name(run: Path, dataset: str, split: str) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The result for people."""
     dataset, training = result["dataset"], result["recipe"]["training"]
     rows = {
         "dataset": f"{dataset['name']}, version {dataset['version']}",
@@ -150,7 +142,6 @@ def _size_of_a_step(result: dict[str, Any]) -> str:
 
 
 def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every number that has no line of its own above."""
     return [
         (name, f"{value:.4f}" if isinstance(value, float) else str(value))
         for name, value in result["scores"].items()
@@ -159,7 +150,6 @@ def _further_scores(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _shown(part: dict[str, Any]) -> str:
-    """Examples, split and languages; of several languages, with the examples of each."""
     langs = part["languages"]
     each = (f"{lang} {count}" if len(langs) > 1 else lang for lang, count in langs.items())
     return f"{part['examples']} ({part['split']}, {', '.join(each)})"
@@ -178,11 +168,9 @@ def _classes(scores: dict[str, Any]) -> str:
 
 
 def group_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Name, examples and accuracy of each group, as text."""
     return [(name, str(one["examples"]), f"{one['accuracy']:.4f}") for name, one in groups.items()]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

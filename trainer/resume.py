@@ -1,4 +1,4 @@
-"""Which options a resumed run may change."""
+"""Options that a resumed run may change."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ processes), and those that do not affect the weights. A result records each chan
 
 
 def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
-    """The recipe of a resumed run, with the tokenizers and versions that the run began with.
-
-    ``saved`` is the recipe in the checkpoint, as JSON; only `FREE` options may differ.
-    """
+    """The recipe with the tokenizers and versions of ``saved``; only `FREE` options may differ."""
     recipe = settled(recipe, recipe_from_json(saved))
     for key, (was, now) in changes(recipe, saved).items():
         if key not in FREE:
@@ -38,10 +35,7 @@ def continued(recipe: Recipe, saved: Mapping[str, Any]) -> Recipe:
 
 
 def changes(recipe: Recipe, saved: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The options that differ from a saved recipe: the value there, and the value here.
-
-    An option of an entry that only one of the recipes has is None in the other.
-    """
+    """Values of the options that differ in a saved recipe and here; None where one has none."""
     ours, theirs = _values(recipe), _values(recipe_from_json(saved))
     return {
         key: [theirs.get(key), ours.get(key)]
@@ -51,10 +45,7 @@ def changes(recipe: Recipe, saved: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def settled(recipe: Recipe, before: Recipe) -> Recipe:
-    """The recipe with what an earlier run found in the store, where it leaves that open.
-
-    These are tokenizers and versions, and names of classes.
-    """
+    """The recipe with the tokenizers, versions and names of classes that an earlier run found."""
     earlier = {stream.name: stream for stream in before.streams}
     powers = recipe.training.share_exponent is not None
     streams = tuple(

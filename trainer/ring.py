@@ -1,8 +1,7 @@
 """Copies of batches to a device, through a ring of page-locked buffers.
 
 Locking memory takes longer than copying a batch, so each buffer (slot) is locked once and used
-again. A batch is packed into a slot and copied in one piece while the host continues; a slot is
-written again only after its copy is done.
+again. A batch is copied in one piece while the host continues; a slot waits for its copy.
 """
 
 from __future__ import annotations
@@ -19,29 +18,17 @@ Copy = Callable[[Tensor], tuple[Tensor, Callable[[], None]]]
 """Starts to copy bytes to a device: gives the bytes there, and a function that waits."""
 
 _ALIGNMENT: Final = 256
-"""Bytes; where CUDA's own allocations begin."""
+"""Bytes; CUDA's own allocations begin at multiples of it."""
 
 
 def sender(device: torch.device, slots: int = 2) -> Callable[[SyntaxBatch], SyntaxBatch]:
-    """A function that copies batches to a device: through a ring on CUDA, else tensor by tensor.
-
-    Args:
-        device: The device.
-        slots: Batches that may be copied at a time.
-    """
     if device.type == "cuda":
         return BatchRing(_cuda_copy(device), slots, pinned=True).send
     return lambda batch: batch.to(device)
 
 
 class BatchRing:
-    """Slots of host memory, each for one batch at a time.
-
-    Args:
-        copy: Starts a copy to the device, which must execute copies in the order of their starts.
-        slots: Number of slots.
-        pinned: Whether to lock the memory, which needs CUDA.
-    """
+    """Slots of host memory for batches; the device must execute copies in the order of starts."""
 
     def __init__(self, copy: Copy, slots: int = 2, pinned: bool = False) -> None:
         self._copy = copy
@@ -67,7 +54,6 @@ class _Slot:
         self.wait: Callable[[], None] = lambda: None
 
     def pack(self, batch: SyntaxBatch) -> Tensor:
-        """All tensors of a batch, one after the other."""
         size = sum(_padded(tensor) for tensor in _tensors(batch))
         if size > len(self._bytes):
             room = 1 << (size - 1).bit_length()
@@ -79,7 +65,6 @@ class _Slot:
 
 
 def _tensors(batch: SyntaxBatch) -> list[Tensor]:
-    """The tensors of a batch, in the order of `SyntaxBatch.map`."""
     tensors: list[Tensor] = []
 
     def keep(tensor: Tensor) -> Tensor:
@@ -91,7 +76,6 @@ def _tensors(batch: SyntaxBatch) -> list[Tensor]:
 
 
 def _parts(batch: SyntaxBatch, packed: Tensor) -> list[Tensor]:
-    """Where each tensor of a batch lies among its bytes."""
     parts, start = [], 0
     for tensor in _tensors(batch):
         part = packed[start : start + tensor.nbytes]
@@ -101,7 +85,6 @@ def _parts(batch: SyntaxBatch, packed: Tensor) -> list[Tensor]:
 
 
 def _padded(tensor: Tensor) -> int:
-    """Bytes of a tensor, up to where the next one may begin."""
     return -(-tensor.nbytes // _ALIGNMENT) * _ALIGNMENT
 
 

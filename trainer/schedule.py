@@ -31,7 +31,6 @@ class ModelOptimizer:
         training: Options of the run, with this optimizer's in their place.
         optimizer: Of torch; later, as accelerate wraps it.
         parameters: All that it trains, in the order of the model; not those that are frozen.
-        rates: Of each group of the optimizer, what its learning rate follows from.
     """
 
     options: OptimizerOptions
@@ -45,7 +44,6 @@ class ModelOptimizer:
         return delayed or step % self.options.every == 0
 
     def clip(self, accelerator: Any) -> None:
-        """Bound its gradients by value and by norm, where that is asked."""
         # accelerate's two functions for what follows would both divide by the loss scale of fp16.
         accelerator.unscale_gradients(self.optimizer)
         if self.training.clip_value > 0:
@@ -55,7 +53,6 @@ class ModelOptimizer:
 
     @torch.no_grad()
     def clamp(self, step: int) -> None:
-        """Cut the parameters after a step (0-based), where that is asked."""
         bound = self.options.clamp
         if bound is not None and step % self.options.clamp_every == 0:
             for parameter in self.parameters:
@@ -72,7 +69,6 @@ class ModelOptimizer:
         evaluations: Sequence[Evaluation],
         warmup_epoch_steps: int = 0,
     ) -> None:
-        """Give each group its learning rate of a step; arguments as of `learning_rate`."""
         for group, options in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = learning_rate(step, total_steps, options, evaluations, warmup_epoch_steps)
 
@@ -83,10 +79,7 @@ class ModelOptimizer:
 
 
 def new_optimizers(model: nn.Module, recipe: Recipe) -> list[ModelOptimizer]:
-    """The optimizers of a run. Biases and weights of LayerNorm do not decay, as BERT's.
-
-    Groups with a learning rate of 0 are frozen: their parameters need no gradient from here on.
-    """
+    """The optimizers of a run; biases and LayerNorm do not decay, as BERT's; rate 0 freezes."""
     listed = recipe.optimizers or (OptimizerOptions("main"),)
     if len(listed) > 1 and recipe.training.precision == "fp16":
         raise SpecError(
@@ -112,11 +105,7 @@ def _check_objectives(optimizers: Sequence[OptimizerOptions], recipe: Recipe) ->
 
 
 def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
-    """Refuse optimizers of a `SyntaxModel` whose losses do not reach what they train.
-
-    Those train no weights that can change, or name only objectives that the model does not have, or
-    train weights of a head or an objective whose loss trains another optimizer.
-    """
+    """Refuse optimizers of a `SyntaxModel` whose losses do not reach what they train."""
     taken = {
         one.options.name
         for one in model.objectives
@@ -153,11 +142,7 @@ def check_trained(model: Any, optimizers: Sequence[ModelOptimizer]) -> None:
 
 
 def check_weights(model: nn.Module, step: int) -> None:
-    """Refuse broken weights; a loss may be NaN without them, where a batch has no labels.
-
-    Raises:
-        DivergedError: A weight is not finite.
-    """
+    """Refuse broken weights; a loss may be NaN without them, where a batch has no labels."""
     if not all(bool(weight.isfinite().all()) for weight in model.parameters()):
         raise DivergedError(
             f"at step {step} the weights contain NaN or infinity; train again with a lower "
@@ -168,10 +153,7 @@ def check_weights(model: nn.Module, step: int) -> None:
 def separate_losses(
     optimizers: Sequence[ModelOptimizer], output: Any, objectives: Sequence[ObjectiveOptions]
 ) -> Iterator[tuple[ModelOptimizer, Tensor]]:
-    """The loss that each optimizer minimises, where some name objectives of their own.
-
-    The output is a `SyntaxOutput`; the objectives of the batch's stream have the weights.
-    """
+    """The loss that each optimizer minimises, where some name objectives of their own."""
     found = output.objectives or {}
     weighted = {one.name: one.weight * found[one.name] for one in objectives if one.name in found}
     taken: set[str] = set()
@@ -189,16 +171,11 @@ def separate_losses(
 
 
 def learned_by(optimizers: Sequence[ModelOptimizer]) -> list[nn.Parameter]:
-    """The parameters of some optimizers."""
     return [one for part in optimizers for one in part.parameters]
 
 
 def exchange_gradients(optimizers: Sequence[ModelOptimizer], accelerator: Accelerator) -> None:
-    """Average the gradients over processes, where no backward pass has done so.
-
-    The processes agree on what they exchange: the batch of one may give a parameter a gradient, and
-    that of another none, which counts as 0.
-    """
+    """Average gradients over processes, where no backward pass has; one without any counts as 0."""
     if accelerator.num_processes == 1:
         return
     parameters = learned_by(optimizers)
@@ -306,14 +283,9 @@ def learning_rate(
     evaluations: Sequence[Evaluation] = (),
     warmup_epoch_steps: int = 0,
 ) -> float:
-    """Of one step (0-based): a linear rise over the warm-up, then what the schedule says.
+    """The rate of one step (0-based): a linear rise over the warm-up, then as the schedule says.
 
-    Args:
-        step: Number of the step.
-        total_steps: Steps planned.
-        training: Rate, warm-up and schedule.
-        evaluations: Those before the step; ``plateau`` and ``restarts`` go by them.
-        warmup_epoch_steps: Steps of the warm-up in passes (`trainer.streams.planned_steps`).
+    ``plateau`` and ``restarts`` go by the ``evaluations`` before the step.
 
     >>> options = TrainingOptions(learning_rate=1.0, warmup_steps=2)
     >>> [learning_rate(step, 6, options) for step in range(6)]

@@ -14,11 +14,7 @@ from trainer.results import RESULT, read_result, table, write_json
 
 @dataclass(frozen=True, slots=True)
 class SeedSummary:
-    """Headline scores on dev of the runs of one recipe.
-
-    ``deviation`` is the sample standard deviation, 0 of one score; ``runs`` has the folder of each
-    seed's run.
-    """
+    """Headline scores on dev by seed; ``deviation`` is of the sample, 0 of one score."""
 
     recipe: str
     metric: str
@@ -39,11 +35,6 @@ def runs_of(folder: Path) -> dict[str, Path]:
 
 
 def summarise_seeds(runs: Mapping[int, Path]) -> SeedSummary:
-    """The summary of finished runs.
-
-    Args:
-        runs: The folder of each run, by seed.
-    """
     results = {seed: read_result(folder) for seed, folder in runs.items()}
     first = next(iter(results.values()))
     scores = {seed: _score(result, runs[seed]) for seed, result in results.items()}
@@ -68,7 +59,6 @@ def _score(result: dict[str, Any], folder: Path) -> float:
 
 
 def write_summary(summary: SeedSummary, output: Path) -> None:
-    """Write ``seeds.json`` and ``seeds.md``."""
     write_json(output / "seeds.json", asdict(summary))
     rows = [(str(seed), f"{score:.4f}") for seed, score in summary.scores.items()]
     rows.append(("mean", f"{summary.mean:.4f} ± {summary.deviation:.4f}"))

@@ -1,7 +1,4 @@
-"""The stored examples that recipes and runs name, found before torch is loaded.
-
-Nothing here imports torch, so that what is misspelled is refused at once.
-"""
+"""Stored examples that recipes and runs name, found without torch."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -> FeatureDataset:
-    """One split in one language or several, as the options name tokenizer, parser and version."""
     dataset = store.dataset(
         data.dataset,
         tokenizer=data.tokenizer,
@@ -38,7 +34,6 @@ def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -
 
 
 def task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:
-    """The label columns that a task reads, by name."""
     found = {label.name: label for label in dataset.labels}
     for name in task.columns():
         if name not in found:
@@ -47,12 +42,7 @@ def task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSp
 
 
 def check_recipe(store: FeatureStore, recipe: Recipe) -> None:
-    """Refuse a recipe whose streams name data or labels that a store lacks.
-
-    Raises:
-        ParsebankError: The only fault, as opening the data would raise it.
-        SpecError: There are several, which it lists.
-    """
+    """Refuse a recipe whose streams name data or labels that a store lacks; list several faults."""
     faults: dict[str, ParsebankError] = {}
     scored = {MAIN, *(stream.name for stream in recipe.streams if stream.task is not None)}
     for name in recipe.stream_names:
@@ -72,10 +62,7 @@ def check_part(
     langs: str | Iterable[str] | None = None,
     dataset: str | None = None,
 ) -> None:
-    """Refuse a dataset, split or language that a store lacks; a run's own parser is found later.
-
-    By default they are the dataset of the run in a folder, and all languages of the split.
-    """
+    """Refuse data that a store lacks, by default a run's in all languages of the split."""
     own = recipe_of(run).data
     data = replace(own, dataset=dataset or own.dataset, version=None, parser=None)
     for lang in listed(langs) or ("*",):

@@ -49,7 +49,6 @@ def open_streams(store: FeatureStore, recipe: Recipe) -> dict[str, Source]:
 
 
 def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
-    """The recipe with the tokenizers, versions and names of classes that its streams found."""
     own = {name: fitted(recipe.of_stream(name), of.dataset) for name, of in sources.items()}
     objectives = {
         name: tuple(one.prepared(recipe) for one in of.objectives) for name, of in own.items()
@@ -80,10 +79,9 @@ def pinned(recipe: Recipe, sources: Mapping[str, Source]) -> Recipe:
 def _shares(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
     """The shares that follow from numbers of examples.
 
-    A stream that joins in turn has that of its examples; one that takes steps of its own has
-    ``n_i ** a / sum(n_j ** a)`` with the recipe's exponent a. (PLBART's equation for this divides
-    by the share of the examples once more: that is the ratio by which XLM takes examples of a
-    language more often than the others, and the ratios do not add up to 1.)
+    A stream that joins in turn has that of its examples; one with steps of its own has
+    ``n_i ** a / sum(n_j ** a)`` with the recipe's exponent a. (PLBART's equation divides by the
+    share of the examples once more, as XLM does to repeat examples, and does not add up to 1.)
     """
     in_turn = [stream.name for stream in recipe.streams if stream.joins == "in_turn"]
     total = sum(sizes[name] for name in in_turn)
@@ -99,7 +97,6 @@ def _shares(recipe: Recipe, sizes: Mapping[str, int]) -> dict[str, float]:
 def open_devs(
     store: FeatureStore, recipe: Recipe, sources: Mapping[str, Source]
 ) -> dict[str, Source]:
-    """The data that each stream with a task is scored on, by name, checked to be of use."""
     tasks = [MAIN, *(stream.name for stream in recipe.streams if stream.task is not None)]
     devs = {}
     for name in tasks:
@@ -112,23 +109,20 @@ def open_devs(
 
 
 def profile_streams(sources: Mapping[str, Source], recipe: Recipe) -> DataProfile:
-    """What the training data of all streams ask of a model; it needs what the main one has."""
     profile = profile_data(sources[MAIN], recipe)
     further = {name: source.classes for name, source in sources.items() if name != MAIN}
     return replace(profile, streams=further)
 
 
 def feeding(recipe: Recipe, step: int, delayed: bool = False) -> tuple[str, ...]:
-    """Names of the streams whose batches make a step.
+    """Names of the streams whose batches make a step, by the recipe's seed and shares alone.
 
-    A function of the recipe's seed and shares and of the step alone, so that all processes agree,
-    on any number of them, and a resumed run goes on with the same. The streams that take steps of
-    their own divide the interval from 0 to 1 by their shares, and the main stream has what is left;
-    a step belongs to the part that its point falls into. The points of consecutive steps are an
-    irrational number apart, modulo 1: after any number of steps each stream has had its share to
-    within a few steps (a Kronecker sequence). Streams that join have points of their own; those
-    that join in turn divide an interval of their own. While the run is ``delayed``, all others
-    wait.
+    All processes, on any number of them, and a resumed run agree. Streams with steps of their own
+    divide the interval from 0 to 1 by their shares, and the main stream has the rest; a step
+    belongs to the part that its point falls into. The points of consecutive steps are an irrational
+    number apart, modulo 1, so that each stream soon has its share (a Kronecker sequence). Streams
+    that join have points of their own; those that join in turn divide an interval of their own. In
+    a ``delayed`` run all others wait.
     """
     seed = recipe.training.seed
     if delayed:
@@ -151,7 +145,6 @@ def feeding(recipe: Recipe, step: int, delayed: bool = False) -> tuple[str, ...]
 
 
 def _part_with(streams: Sequence[StreamOptions], point: float) -> StreamOptions | None:
-    """The stream whose part of the interval from 0 to 1 has a point."""
     start = 0.0
     for stream in streams:
         if start <= point < start + stream.share:
@@ -161,7 +154,6 @@ def _part_with(streams: Sequence[StreamOptions], point: float) -> StreamOptions 
 
 
 def _point(seed: int, name: str, number: int, step: int) -> float:
-    """From 0 up to 1."""
     return (_first_point(seed, name) + step * _RATIOS[number % len(_RATIOS)]) % 1.0
 
 
@@ -171,10 +163,7 @@ def _first_point(seed: int, name: str) -> float:
 
 
 def steps_with(recipe: Recipe, main_steps: int, delayed: int = 0) -> int:
-    """Steps of a run, up to and with the last of ``main_steps`` that the main stream feeds.
-
-    It also feeds all the ``delayed`` steps before those.
-    """
+    """Steps of a run with ``main_steps`` of the main stream after the ``delayed`` ones."""
     if not recipe.streams:
         return delayed + main_steps
     step, fed = delayed, 0
@@ -185,10 +174,7 @@ def steps_with(recipe: Recipe, main_steps: int, delayed: int = 0) -> int:
 
 
 class TrainingStream:
-    """One stream of a run and its place: the epoch, and the position in it.
-
-    The recipe is of this stream alone (`Recipe.of_stream`).
-    """
+    """One stream of a run and its place; the recipe is of it alone (`Recipe.of_stream`)."""
 
     def __init__(self, name: str, source: Source, recipe: Recipe, accelerator: Accelerator) -> None:
         self.name, self.source = name, source
@@ -196,7 +182,6 @@ class TrainingStream:
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
-        """Go to the beginning of an epoch."""
         device, recipe = self._accelerator.device, self._recipe
         if self.name == MAIN:
             size = recipe.training.batch_size_of(epoch)
@@ -214,7 +199,6 @@ class TrainingStream:
         )
 
     def take(self, count: int) -> list[SyntaxBatch]:
-        """The next batches; fewer at the end of the epoch."""
         return list(islice(self._batches, count))
 
     def cycle(self, count: int) -> list[SyntaxBatch]:
@@ -226,11 +210,9 @@ class TrainingStream:
         return batches
 
     def state_dict(self) -> dict[str, Any]:
-        """The place, as plain JSON; the same on every process."""
         return {"epoch": self.epoch, "position": self.stream.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to the place where `state_dict` was called."""
         self.begin(state["epoch"])
         self.stream.load_state_dict(state["position"])
 
@@ -238,9 +220,7 @@ class TrainingStream:
 def planned_steps(main: TrainingStream, recipe: Recipe) -> tuple[int, int, int]:
     """Steps of a pass, of the warm-up in passes, and of a run; ``main`` is left at its beginning.
 
-    The first are those that the main stream feeds in one pass after the delay; the second all up to
-    the end of the first ``warmup_epochs`` passes, those of the delay and of other streams among
-    them.
+    A pass counts steps of the main stream after the delay; the warm-up counts all.
     """
     training, passes = recipe.training, []
     for epoch in dict.fromkeys((training.delay, 0)):

@@ -19,7 +19,6 @@ from trainer.commands.verify import verify
 
 
 def register(app: typer.Typer) -> None:
-    """Add this package's commands."""
     app.command()(train)
     app.command()(evaluate)
     app.command()(compare)

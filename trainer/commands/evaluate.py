@@ -94,7 +94,6 @@ def evaluate(
 
 
 def _with_word_order(folder: Path, store: Any, scored: Any) -> Any:
-    """The scores beside the distances of word order, which are written too."""
     from trainer.evaluation.word_order import word_order_table, write_word_order
 
     found = word_order_table(scored, store)
@@ -103,7 +102,6 @@ def _with_word_order(folder: Path, store: Any, scored: Any) -> Any:
 
 
 def _files(folder: Path, scored: Any, crossed: bool) -> str:
-    """Where the scores were written."""
     from trainer.results import part_name
 
     part = part_name(folder, scored.dataset, scored.split)

@@ -125,7 +125,6 @@ def _check_options(
     dataset: str | None,
     submission: str | None,
 ) -> None:
-    """Refuse options of texts with a stored split, and the other way about."""
     from syntax.errors import SpecError
 
     if split is not None and (texts or file or url):
@@ -144,7 +143,6 @@ def _check_run(
     lang: str | None,
     dataset: str | None,
 ) -> None:
-    """Look for the run and for the examples, before a model is loaded."""
     from clients.files import open_file
     from featurestore.commands import open_there
     from trainer.results import FinishedRun

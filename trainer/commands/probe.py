@@ -148,7 +148,6 @@ def probe(
 
 
 def _numbers(kind: Any, name: str, given: str) -> tuple[Any, ...]:
-    """The numbers of a list."""
     from syntax.lists import listed
 
     try:
@@ -175,7 +174,6 @@ def _percent(share: float | None) -> str:
 
 
 def _notes(name: str, curve: dict[str, Any]) -> str:
-    """Metric, baselines, and what was asked."""
     baselines = ", ".join(f"{of} {_percent(share)}" for of, share in curve["baselines"].items())
     items = ", ".join(f"{split} {count}" for split, count in curve["items"].items())
     unlabelled = sum(curve.get("unlabelled", {}).values())

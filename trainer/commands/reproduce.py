@@ -77,7 +77,6 @@ _COLUMNS: Final = ("row", "source", "rule", "state")
 
 
 def _list(trials: Sequence[Trial], as_json: bool) -> None:
-    """Print the rows, and then each file or folder that is missing, with the rows that need it."""
     records = [_record(trial) for trial in trials]
     if as_json:
         print_json(records)
@@ -94,7 +93,6 @@ def _list(trials: Sequence[Trial], as_json: bool) -> None:
 
 
 def _record(trial: Trial) -> dict[str, Any]:
-    """A row, the verdict if it ran, and the data that is missing if it did not."""
     from trainer.reproduction.account import FINDINGS
     from trainer.results import read_json
 

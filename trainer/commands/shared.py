@@ -29,7 +29,6 @@ def quiet_transformers() -> None:
 
 
 def one_language(lang: str) -> str:
-    """The language of a command that reads one."""
     from syntax.errors import SpecError
     from syntax.lists import listed
 

@@ -140,7 +140,6 @@ def _run(
 def _observers(
     recipe: Recipe, output: Path, *, console: Console, wandb: bool
 ) -> Iterator[list[Observer]]:
-    """Observers of a run; none in processes other than the first."""
     quiet_transformers()
     from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
 

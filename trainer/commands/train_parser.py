@@ -78,7 +78,6 @@ def _bar() -> Progress:
 
 
 def _listener(bar: Progress) -> Callable[[Report], None]:
-    """The bar shows steps and the loss; each pass prints the shares of right classes on dev."""
     task = bar.add_task("", total=None)
 
     def listen(report: Report) -> None:

@@ -1,9 +1,7 @@
 """Tree matrices from parent vectors, on the device that trains.
 
-A parent vector is 128 times smaller than the two matrices it spells at 128 pieces, so a GPU may
-better derive them than receive them. A stream with ``nodes=True`` gives the nodes of the whole
-sequences; the matrices are derived for these and then lose the rows and columns that truncation
-deleted, as on the host (`trainer.matrices.relations`).
+At 128 pieces a parent vector is 128 times smaller than the two matrices it spells. Matrices of
+whole sequences are derived (``nodes=True``), and then lose what truncation deleted.
 """
 
 from __future__ import annotations
@@ -42,16 +40,11 @@ def node_arrays(arrays: Mapping[str, Any]) -> list[str]:
 
 
 def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBatch:
-    """The batch with its matrices derived on its device, and without its nodes.
+    """The batch with its matrices derived on its device from the nodes among its ``extras``.
 
-    Args:
-        batch: With the nodes of its sequences among its ``extras`` (`node_arrays`).
-        matrices: Further matrices to have among the ``extras``, by their names in
-            `syntax.matrices.MATRICES`: ``["sla_mask(threshold=4)"]``.
-
-    Returns:
-        With ``distance_BLL``, ``depth_BL`` and ``ancestor_BLL`` as the host would make them, but
-        int32 as soon as a whole sequence has more than 255 nodes.
+    Further ``matrices`` come among the ``extras``, by their names in `syntax.matrices.MATRICES`:
+    ``["sla_mask(threshold=4)"]``. Distances, depths and ancestors are as the host would make them,
+    but int32 as soon as a whole sequence has more than 255 nodes.
     """
     forest, width = _forest(batch), batch.input_ids_BL.shape[1]
     others = {name: value for name, value in batch.extras.items() if name not in NODES}

@@ -1,8 +1,7 @@
 """Forests on a device: nodes, their ancestors, and what of them a batch shows.
 
-Letters in shapes: ``B`` sequences, ``N`` nodes of the longest of them before truncation, ``L``
-positions of the batch. The form is pointer doubling, then one batched product of the ancestor
-relation with itself: the number of common ancestors of a pair gives its distance.
+``N`` nodes are those of the longest sequence before truncation. The number of common ancestors of a
+pair, a batched product of the ancestor relation with itself, gives its distance.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class DeviceForest:
         source_BN: int64, the node whose row and column each shows; its own place on padding.
         column_BN: int64, position in the batch, -1 for deleted nodes and padding.
         real_BN: bool, false on padding.
-        special_BN: bool, true at special tokens.
         upos_BN: uint8 ids of `syntax.trees.ud`.
         marked_BN: bool, true in the marked spans.
     """
@@ -93,7 +91,7 @@ class DeviceForest:
         return path_BNN.masked_fill(self.shared_BNN == 0, far).to(self.dtype)
 
     def highest_below(self, values_BN: Tensor) -> Tensor:
-        """The largest value among each node and all below it; -1 counts for none. (B, N)."""
+        """The largest value among each node and all below it; -1 counts for none."""
         return self._below(values_BN, -1).amax(1)
 
     def lowest_below(self, values_BN: Tensor) -> Tensor:
@@ -109,16 +107,7 @@ class DeviceForest:
         return depth_BN, node_BN.masked_fill(depth_BN < 0, -1)
 
     def show(self, values: Tensor, width: int, padding: int | float) -> Tensor:
-        """The rows, and columns, of a vector or matrix of all nodes that the batch shows.
-
-        Args:
-            values: *Shape:* (B, N) or (B, N, N).
-            width: Positions of the batch, L.
-            padding: What stands at padded positions.
-
-        Returns:
-            *Shape:* (B, L) or (B, L, L).
-        """
+        """Rows, and columns, that the batch shows of values of all nodes."""
         node_BL = self._shown_nodes(width)
         empty = node_BL < 0
         index = node_BL.clamp(min=0)
@@ -130,7 +119,6 @@ class DeviceForest:
         return shown_BLL.masked_fill(empty[:, :, None] | empty[:, None, :], padding)
 
     def _shown_nodes(self, width: int) -> Tensor:
-        """The node that each position shows, -1 on padding. *Shape:* (B, L)."""
         B = len(self.parents_BN)
         column_BN = torch.where(self.column_BN < 0, width, self.column_BN)
         node_BL = self.source_BN.new_full((B, width + 1), -1)
@@ -154,10 +142,7 @@ def ancestors(parents_BN: Tensor, real_BN: Tensor) -> Tensor:
 
 
 def shared_ancestors(ancestor_BNN: Tensor) -> Tensor:
-    """Number of ancestors, selves included, that each pair shares. *Shape:* (B, N, N), int32.
-
-    Exact in float32, TF32 and bfloat16: terms are 0 and 1, and sums are small enough.
-    """
+    """Ancestors, selves included, that each pair shares, int32; exact even in bfloat16."""
     half = ancestor_BNN.is_cuda and ancestor_BNN.shape[1] <= _EXACT_IN_BFLOAT16
     relation_BNN = ancestor_BNN.to(torch.bfloat16 if half else torch.float32)
     with torch.autocast(ancestor_BNN.device.type, enabled=False):

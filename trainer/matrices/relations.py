@@ -1,9 +1,4 @@
-"""The matrices of `syntax.matrices.MATRICES` on a device: same names, settings and values.
-
-Each function makes a matrix for the nodes of whole sequences; `derive` then takes the rows and
-columns that a batch keeps of it. What the matrices mean is said where the host makes them. The
-matrices of one system are in its own folder (`trainer.systems.base.System.relations`).
-"""
+"""The matrices of `syntax.matrices.MATRICES` on a device: same names, settings and values."""
 
 from __future__ import annotations
 
@@ -23,16 +18,7 @@ from trainer.systems import SYSTEMS
 
 
 def derive(name: str, forest: DeviceForest, width: int) -> Tensor:
-    """One matrix of a batch.
-
-    Args:
-        name: As `MATRICES` takes it, settings in brackets.
-        forest: The nodes of the batch's whole sequences.
-        width: Positions of the batch, L.
-
-    Returns:
-        Padded as on the host. *Shape:* (B, L) or (B, L, L).
-    """
+    """One matrix of a batch, padded as on the host. *Shape:* (B, L) or (B, L, L)."""
     host, base = MATRICES[name], MATRICES.resolve(name).partition("(")[0]
     if base not in (known := on_device()):
         raise SpecError(
@@ -112,10 +98,8 @@ GENERIC: Final[dict[str, Callable[..., Tensor]]] = {
     "subtree_last.v1": _subtree_last,
     "subtree_is_projective.v1": _subtree_is_projective,
 }
-"""The matrices of no particular system, by their full names."""
 
 
 def on_device() -> dict[str, Callable[..., Tensor]]:
-    """Every matrix that has a form for devices, by its full name."""
     systems = (system.load_relations() for system in SYSTEMS.values())
     return GENERIC | {name: make for relations in systems for name, make in relations.items()}

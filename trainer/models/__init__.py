@@ -1,1 +1,1 @@
-"""Encoders that read syntax, and the bricks they are made of; `trainer.models.build` lists them."""
+"""Whole models: their configuration, parts and outputs."""

@@ -86,10 +86,7 @@ def _check_learns(model: SyntaxModel) -> None:
 
 
 def recompute_activations(model: SyntaxModel) -> None:
-    """Let the layers of the stock encoder compute their activations again for the gradients.
-
-    That takes less memory and more time (gradient checkpointing).
-    """
+    """Compute activations of the stock encoder again for the gradients: less memory, more time."""
     if not model.supports_gradient_checkpointing:
         raise SpecError(
             f"{model.config.model['name']} trains no layers of a stock encoder whose activations "

@@ -22,15 +22,8 @@ class SyntaxConfig(PretrainedConfig):
     """A stock encoder's configuration, what syntax adds to it, and what is predicted.
 
     Args:
-        encoder: Configuration of the stock encoder, as its ``to_dict()`` gives it.
-        attention: Attention implementation of the encoder. transformers forgets it on saving,
-            so it is kept here under a name of our own.
-        model: Options of the model, as plain JSON (`trainer.options.model`).
-        task: Options of the task, likewise (`trainer.options.task`).
-        objectives: Options of each objective, likewise (`trainer.options.objective`).
+        attention: Attention implementation of the encoder, which transformers forgets on saving.
         classes: Names of the classes of each label column that has some, in id order.
-        requires: What the model was trained on and so needs again: tokenizer, parsers, features
-            (`trainer.requirements.Requirements`).
         streams: The ``task`` (None for one without), ``objectives`` and ``classes`` of each further
             stream that the model was trained on, by name.
     """
@@ -67,35 +60,27 @@ class SyntaxConfig(PretrainedConfig):
             self.label2id = {name: number for number, name in self.id2label.items()}
 
     def of_stream(self, name: str) -> SyntaxConfig:
-        """The configuration of a model with the same encoder for a further stream alone."""
         content = {**self.to_dict(), **self.streams[name], "streams": {}}
         config: SyntaxConfig = type(self).from_dict(content)
         return config
 
     def encoder_config(self) -> PretrainedConfig:
-        """The encoder's configuration as the object that transformers builds encoders from."""
         return AutoConfig.for_model(**self.encoder)
 
     def state_count(self, states: MixedStates = "mix") -> int:
-        """States of each position that the encoder can give: the embeddings and its layers.
-
-        With ``layers`` the embeddings do not count.
-        """
+        """States of each position: those of layers and, but for ``layers``, the embeddings."""
         layers = int(self.encoder_config().num_hidden_layers) + self.model_options().further_layers
         return layers + (states != "layers")
 
     def model_options(self) -> ModelOptions:
-        """The options of the model."""
         options: ModelOptions = section_from_json("model", self.model)
         return options
 
     def task_options(self) -> TaskOptions:
-        """The options of the task."""
         options: TaskOptions = section_from_json("task", self.task)
         return options
 
     def objective_options(self, stream: str = MAIN) -> tuple[ObjectiveOptions, ...]:
-        """The options of each objective of a stream."""
         content = self.objectives if stream == MAIN else self.streams[stream]["objectives"]
         return tuple(section_from_json("objectives", one) for one in content)
 

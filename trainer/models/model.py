@@ -1,7 +1,4 @@
-"""Whole models: an encoder and a task's head, saved and loaded as transformers does.
-
-The classes differ in name only, so that each is found through the auto class of its task.
-"""
+"""Whole models: an encoder and a task's head, saved and loaded as transformers does."""
 
 from __future__ import annotations
 
@@ -29,12 +26,7 @@ from trainer.tasks.base import Head
 class SyntaxModel(PreTrainedModel):
     """An encoder, the objectives over its states, and the head of a task.
 
-    A model takes a `SyntaxBatch`, or its tensors by name, as Hugging Face's ``Trainer``, pipelines
-    and PEFT give them.
-
-    Args:
-        config: What to build.
-        pretrained: A stock encoder to take instead of a new one.
+    It takes a `SyntaxBatch`, or its tensors by name, as Hugging Face's ``Trainer`` gives them.
     """
 
     config_class = SyntaxConfig
@@ -64,7 +56,6 @@ class SyntaxModel(PreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
-        """The word embeddings of the stock encoder."""
         if self.encoder.stock is None:
             raise NotImplementedError(f"{self.config.model['name']} trains no stock encoder")
         embeddings: nn.Module = self.encoder.stock.get_input_embeddings()
@@ -72,7 +63,6 @@ class SyntaxModel(PreTrainedModel):
 
     @property
     def supports_gradient_checkpointing(self) -> bool:  # type: ignore[override]
-        """True where the layers of the stock encoder can compute their activations again."""
         stock = self.encoder.stock if "encoder" in self._modules else None
         return stock is not None and bool(stock.supports_gradient_checkpointing)
 
@@ -89,17 +79,10 @@ class SyntaxModel(PreTrainedModel):
     ) -> SyntaxOutput:
         """Predictions, and the losses when there are targets of the task.
 
-        Args:
-            batch: What to read; or instead of it the tensors below.
-            input_ids: As transformers' encoders take them, like the next two.
-            attention_mask: Likewise.
-            token_type_ids: Likewise.
-            labels: Targets by name; or those of the only label column that the task finds.
-            objectives: Names of the objectives to compute; all when left out.
-            **arrays: The trees, by the names that a stream gives them: ``special_tokens_mask``,
-                ``upos``, ``deprel``, ``parents``, ``distance``, ``depth``, ``ancestor``, and other
-                matrices or arrays that the model reads. Switches of transformers' calls, such as
-                ``return_dict``, are not read.
+        Tensors make a batch where none is given. ``labels`` are targets by name, or those of the
+        only label column that the task finds; ``arrays`` are the trees, by the names that a stream
+        gives them, and others that the model reads. Switches of transformers' calls, such as
+        ``return_dict``, are not read. By default all ``objectives`` are computed.
         """
         if batch is not None:
             return self._run(batch, objectives)
@@ -161,7 +144,6 @@ class SyntaxModel(PreTrainedModel):
 
 
 def _of_all_streams(config: SyntaxConfig) -> list[ObjectiveOptions]:
-    """The objectives of all streams of training; streams share those of one name."""
     found: dict[str, ObjectiveOptions] = {}
     for stream in (MAIN, *config.streams):
         for one in config.objective_options(stream):
@@ -210,13 +192,11 @@ _CLASSES: dict[str, type[SyntaxModel]] = {
     "AutoModelForSequenceClassification": SyntaxForSequenceClassification,
     "AutoModelForTokenClassification": SyntaxForTokenClassification,
 }
-"""The class that each auto class of transformers loads."""
 
 for auto_class, own_class in _CLASSES.items():
     getattr(transformers, auto_class).register(SyntaxConfig, own_class)
 
 
 def model_class(task: str) -> type[SyntaxModel]:
-    """The class of a task's models: the one that the task's auto class loads."""
     auto_class = TASKS[task].auto_class
     return SyntaxModel if auto_class is None else _CLASSES[auto_class]

@@ -1,8 +1,4 @@
-"""Outputs of encoders, heads and whole models.
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states, ``G``
-width of the syntax states.
-"""
+"""Outputs of encoders, heads and whole models."""
 
 from __future__ import annotations
 
@@ -19,17 +15,16 @@ from trainer.options.parser import MixedStates
 
 @dataclass
 class SyntaxEncoding(ModelOutput):
-    """Output of an encoder.
+    """Output of an encoder; all but the first and ``syntax_states`` on request.
 
     Attributes:
         last_hidden_state: States of the positions. *Shape:* (B, L, D).
-        hidden_states: On request, the embeddings and the states of each layer, (B, L, D) each.
-        attentions: On request, and from the eager implementation alone: one (B, N, L, L) per layer.
+        hidden_states: The embeddings and the states of each layer, (B, L, D) each.
+        attentions: From the eager implementation alone: one (B, N, L, L) per layer.
         syntax_states: States of the graph encoder, where there is one. *Shape:* (B, L, G).
-        attention_rows: On request, computes rows of the last layer's attention weights.
-        tree_scores: On request, of an encoder with a parser of pieces.
-        last_memory: On request, of an encoder whose last layer is an LSTM: its memory behind the
-            last word, and that of the other direction behind the first. *Shape:* (B, D).
+        attention_rows: Computes rows of the last layer's attention weights.
+        last_memory: Of an LSTM as last layer, behind the last word, and, of the other direction,
+            behind the first. *Shape:* (B, D).
     """
 
     last_hidden_state: Tensor | None = None
@@ -51,12 +46,7 @@ def layers_of(encoding: SyntaxEncoding, states: MixedStates) -> tuple[Tensor, ..
 
 
 class HeadOutput(NamedTuple):
-    """Output of a task's head.
-
-    Attributes:
-        logits: By what they predict, such as a label column; float32.
-        loss: The task's loss, a scalar; absent when the batch has no labels.
-    """
+    """Output of a task's head: float32 logits by what they predict, and a loss with labels."""
 
     logits: dict[str, Tensor]
     loss: Tensor | None
@@ -67,12 +57,11 @@ class SyntaxOutput(ModelOutput):
     """Output of a whole model.
 
     Attributes:
-        loss: What training minimises: ``task_loss`` plus, in training mode only, the weighted
-            objectives. (The release of Syntax-MBERT also adds them when it evaluates.)
-        task_loss: Of the head; absent when the batch has no labels.
+        loss: ``task_loss`` plus, in training mode only, the weighted objectives. (The release of
+            Syntax-MBERT also adds them when it evaluates.)
+        task_loss: Absent when the batch has no labels.
         objectives: Each auxiliary loss by name, unweighted.
-        logits: By what they predict; for a model that was called with tensors and predicts one
-            thing, the tensor itself.
+        logits: By what they predict; a tensor, if a call with tensors predicts one thing.
     """
 
     loss: Tensor | None = None

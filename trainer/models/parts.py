@@ -1,8 +1,4 @@
-"""A system's own parts beside its stock encoder, such as gates, in a file of their own.
-
-An exported encoder is a stock one, and such a file lies beside its weights: transformers loads the
-one alone, and a model of the same system takes both.
-"""
+"""A system's own parts, such as gates, in a file beside the weights of an exported encoder."""
 
 from __future__ import annotations
 
@@ -28,24 +24,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def own_parts(encoder: Encoder) -> dict[str, Tensor]:
-    """The weights that are not of the stock encoder, by their names in the whole one."""
     stock = set() if encoder.stock is None else {id(one) for one in encoder.stock.parameters()}
     return {name: one for name, one in encoder.named_parameters() if id(one) not in stock}
 
 
 def save_parts(encoder: Encoder, model: dict[str, Any], folder: Path) -> None:
-    """Write the parts of an encoder, if it has any, with the options of its model."""
     parts = {name: one.detach().contiguous() for name, one in own_parts(encoder).items()}
     if parts:
         save_file(parts, folder / PARTS, metadata={"model": json.dumps(model)})
 
 
 def take_parts(encoder: Encoder, options: ModelOptions) -> None:
-    """Give a new encoder the parts beside the pretrained weights that it has, if there are any.
-
-    Parts of another system, or of a model that is trained without its trees, are left behind, and a
-    warning is logged.
-    """
+    """Give a new encoder the parts beside its weights; log a warning for another system's."""
     path = Path(options.encoder) / PARTS
     if options.weights != "pretrained" or not path.is_file():
         return

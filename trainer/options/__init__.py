@@ -1,9 +1,4 @@
-"""What a run is told: its sections, each a frozen dataclass that serialises.
-
-Nothing here imports torch, so that recipes can be listed and described at once. The options of
-systems, tasks and objectives stand beside their code, and import from the modules here what all
-options share. So the names below are imported when they are first used.
-"""
+"""Sections of a run, each a frozen dataclass that serialises; nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -161,7 +156,6 @@ _HOMES: Final = {
         *("StackParserOptions", "TranslationOptions", "TreesOptions", "UslOptions"),
     ),
 }
-"""The names above by the module that defines them."""
 
 
 def __getattr__(name: str) -> Any:

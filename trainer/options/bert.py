@@ -36,7 +36,6 @@ class BertSizes(Protocol):
 
 
 def bert_config(sizes: BertSizes) -> dict[str, Any]:
-    """A BERT of these sizes, as transformers writes configurations."""
     # Settings arrive one by one, so that their options cannot check this.
     if sizes.hidden_size % sizes.heads:
         raise SpecError(

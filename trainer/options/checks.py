@@ -8,7 +8,6 @@ from syntax.errors import ParsebankError, SpecError
 
 
 def check_entry_name(kind: str, name: str, *taken: str) -> None:
-    """Refuse a name that no setting can address, or that stands for something else."""
     if not name.isidentifier() or name in taken:
         reserved = f", and not {', '.join(taken)}" if taken else ""
         raise SpecError(
@@ -17,7 +16,6 @@ def check_entry_name(kind: str, name: str, *taken: str) -> None:
 
 
 def check_unique(name: str, values: Sequence[str]) -> None:
-    """Refuse entries of one name."""
     if twice := sorted({value for value in values if values.count(value) > 1}):
         raise SpecError(f"{name} has {', '.join(twice)} twice; give each entry its own name")
 

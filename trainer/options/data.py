@@ -1,4 +1,4 @@
-"""Which stored examples a run reads, and how they become batches."""
+"""Options of the stored examples of a run, and of its batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataOptions(SequenceSpec):
-    """Which stored examples a run reads, and how they become batches."""
+    """Stored examples that a run reads, and their form in batches."""
 
     dataset: Annotated[str, Option("Name of the dataset in the store.")]
     train_split: Annotated[str, Option("Split to train on.")] = "train"
@@ -84,5 +84,4 @@ class DataOptions(SequenceSpec):
 
     @property
     def spreads(self) -> bool:
-        """Whether an example may be spread over several sequences."""
         return self.splits

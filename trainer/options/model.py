@@ -1,4 +1,4 @@
-"""What every model is told, whichever system it is of."""
+"""Options of every model, whichever system it is of."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
 class ModelOptions:
     """Options that all models share; a model's own are in a dataclass that adds to these.
 
-    The methods say what the model reads, and from what data. A system overrides those in which it
-    differs from an encoder that reads wordpieces.
+    A system overrides the methods in which it differs from an encoder that reads wordpieces.
 
     Attributes:
         name: Name of the model, in `trainer.systems.SYSTEMS`.
-        encoder: A folder, a name on the model hub, or a bundled one without weights, such as
-            ``parsebank-tiny``.
+        encoder: A folder, a name on the model hub, or a bundled one, such as ``parsebank-tiny``.
         weights: ``pretrained``, or ``random`` for an encoder built new for the data's tokenizer.
         any_tokenizer: Take pretrained weights that come with another tokenizer than the data's.
         attention: ``sdpa``, or ``eager`` to see attention weights.
@@ -47,7 +45,7 @@ class ModelOptions:
 
     @property
     def reads_words(self) -> bool:
-        """True for stored states of words: then training runs no stock encoder."""
+        """True if stored states of words are read: then training runs no stock encoder."""
         return False
 
     @property
@@ -80,7 +78,6 @@ class ModelOptions:
         return self
 
     def settled(self, before: ModelOptions) -> ModelOptions:  # noqa: ARG002
-        """The options with what those of an earlier run found."""
         return self
 
     def check_data(self, data: DataOptions) -> None:
@@ -95,11 +92,11 @@ class ModelOptions:
         return ()
 
     def stream_options(self) -> Mapping[str, Any]:
-        """What batches must hold, as options of `syntax.batches.AssemblySpec`."""
+        """Options of `syntax.batches.AssemblySpec` for what batches must hold."""
         return {}
 
     def order(self) -> OrderPolicy | None:
-        """In which order a stream gives the examples; None for the usual order."""
+        """Order in which a stream gives the examples; None for the usual order."""
         return None
 
     def new_encoder(self) -> Mapping[str, Any] | None:
@@ -111,16 +108,14 @@ class ModelOptions:
         return dataset
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arrays of a batch, from those that the stream gives."""
         return arrays
 
     def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG002
-        """What to warn of before training; ``values`` are all options by their dotted names."""
+        """Warnings before training; ``values`` are all options by their dotted names."""
         return iter(())
 
 
 def check_separate_trees(model: str, data: DataOptions) -> None:
-    """Refuse a root above all sentences, for a model that knows none."""
     if data.joint_root:
         raise SpecError(
             f"{model} knows no root above the sentences, and data.joint_root is true; set "

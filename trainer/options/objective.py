@@ -1,4 +1,4 @@
-"""What every objective is told."""
+"""Options of every objective."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ class ObjectiveOptions:
         return self.weight > 0 and (use_syntax or not self.matrices())
 
     def reads_syntax_states(self) -> bool:
-        """True if the objective reads the states of a graph encoder."""
         return False
 
     def matrices(self) -> tuple[str, ...]:
-        """Names of `syntax.matrices.MATRICES` that a batch must carry for this objective."""
         return ()
 
     def arrays(self) -> tuple[str, ...]:
@@ -63,16 +61,12 @@ class ObjectiveOptions:
         return self
 
     def prepared(self, recipe: Recipe) -> ObjectiveOptions:  # noqa: ARG002
-        """The options with what they leave to the run, such as numbers drawn from its seed.
-
-        Refuses a run of which the objective needs something else.
-        """
+        """The options with what they leave to the run, such as numbers drawn from its seed."""
         return self
 
     def warnings(self, dataset: FeatureDataset) -> Iterator[str]:  # noqa: ARG002
-        """What the training examples lack that the objective learns from."""
+        """Warnings of what the training examples lack that the objective learns from."""
         return iter(())
 
     def settled(self, before: ObjectiveOptions) -> ObjectiveOptions:  # noqa: ARG002
-        """The options with what those of an earlier run found in the same training examples."""
         return self

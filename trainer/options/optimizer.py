@@ -1,4 +1,4 @@
-"""What one of several optimizers is told."""
+"""Options of one of several optimizers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class GroupOptions:
         check_entry_name("groups", self.name)
 
     def trained(self, training: TrainingOptions) -> TrainingOptions:
-        """The options of an optimizer, with those of this group in their place."""
         return _given(self, training)
 
 
@@ -84,7 +83,6 @@ class OptimizerOptions:
         check_unique(f"optimizers.{self.name}.groups", [one.name for one in self.groups])
 
     def trained(self, training: TrainingOptions) -> TrainingOptions:
-        """The options of the run, with those of this optimizer in their place."""
         return _given(self, training)
 
 

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from trainer.options.data import DataOptions
 
 Trees: TypeAlias = Literal["gold", "all"]
-"""Which trees count: ``gold`` ones alone, or those that parsers made, too."""
+"""Trees that count: ``gold`` ones alone, or those that parsers made, too."""
 
 MixedStates: TypeAlias = Literal["last", "mix", "layers"]
-"""Which states make those of words: the ``last``, or a learned mean (Peters et al. 2018, equation
-1): ``mix``, of the embeddings and all layers; ``layers``, of the layers alone, as in AllenNLP."""
+"""States that words have: the ``last``, or a learned mean (Peters et al. 2018, equation 1).
+
+``mix`` is of the embeddings and all layers; ``layers`` of the layers alone, as in AllenNLP.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,6 @@ class ParserOptions:
             )
 
     def check_fitted(self) -> None:
-        """Refuse to build a parser whose relations are not known."""
         if not self.relations:
             raise SpecError(
                 "parser.relations is empty, and no training trees have filled it; name the "
@@ -96,7 +97,6 @@ class ParserOptions:
             )
 
     def settled(self, before: ParserOptions) -> ParserOptions:
-        """With the relations, tags and characters that an earlier run found."""
         return replace(
             self,
             relations=self.relations or before.relations,
@@ -124,7 +124,6 @@ MICROBERT: Final = ParserOptions(
 
 
 def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees) -> ParserOptions:
-    """A parser's options with the names of what training examples have, where it names none."""
     if options.relations:
         return options
     relations = words_with(dataset, "deprel", trees)
@@ -137,10 +136,7 @@ def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees)
 
 
 def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str, ...]:
-    """The values that a column of `Parse` has in training examples.
-
-    Of examples in memory none is known; other examples without any are refused.
-    """
+    """Values of a column of `Parse` in training examples; of those in memory none is known."""
     from featurestore import ParsedDataset
 
     if not isinstance(dataset, ParsedDataset):

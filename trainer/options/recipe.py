@@ -33,8 +33,7 @@ class Recipe:
     Attributes:
         model, task: The class of these options belongs to the model and to the task.
         objectives: Losses beside the task's.
-        streams: What it reads beside ``data``, ``task`` and ``objectives``, which make the main
-            stream.
+        streams: Further streams beside the main one, of ``data``, ``task`` and ``objectives``.
         optimizers: When empty, the one that ``training`` describes.
     """
 
@@ -58,13 +57,11 @@ class Recipe:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON content; `trainer.options.settings.recipe_from_json` reads it back."""
         content = asdict(self)
         return {key: value for key, value in content.items() if value or key not in LISTS}
 
     @property
     def stream_names(self) -> tuple[str, ...]:
-        """Names of all streams, the main one first."""
         return (MAIN, *(stream.name for stream in self.streams))
 
     def of_stream(self, name: str) -> Recipe:

@@ -39,7 +39,6 @@ NAMED: Final[tuple[type[Any], ...]] = (ModelOptions, TaskOptions, ObjectiveOptio
 
 
 def options_of(base: type[Any], name: str) -> type[Any]:
-    """The class of the options of a name; ``base`` is one of `NAMED`."""
     if base is TaskOptions:
         from trainer.tasks import TASKS
 
@@ -55,27 +54,25 @@ class Option(NamedTuple):
 
     @property
     def nested(self) -> bool:
-        """Whether it is made of options: a section, or a list of named entries."""
+        """True for what is made of options: a section, or a list of named entries."""
         lists = (one for one in _alternatives(self.kind) if get_origin(one) is tuple)
         return is_dataclass(self.value) or any(is_dataclass(get_args(one)[0]) for one in lists)
 
 
 def options(recipe: Recipe) -> dict[str, Any]:
-    """Every option of a recipe by its dotted name, with its type."""
     return {key: option.kind for key, option in _walk(recipe) if not option.nested}
 
 
 def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
-    """The recipe with ``key=value`` settings applied, in order.
+    """The recipe with ``key=value`` settings applied, in order; several mistakes are one error.
 
     A key is dotted (``model.max_distance``), or bare where only one section has it. An entry of a
     list goes by its name, without the version: ``objectives.tree_distance.weight``,
-    ``streams.gold.data.lang``. What streams share of an objective changes in all of them: all but
-    its weight. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text,
-    or a list as ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``).
-    ``model.name`` and ``task.name`` change the options that there are; those that all models have
-    keep their values. Objectives that read syntax states go with a model that has none.
-    Several mistakes are one error, which lists them.
+    ``streams.gold.data.lang``. What streams share of an objective, all but its weight, changes in
+    all of them. A value is JSON (``4``, ``true``, ``null``, ``[0, 1]``), plain text, or a list as
+    ``0,1``; a list of entries is JSON (``objectives=[{"name": "tree_depth.v1"}]``). ``model.name``
+    and ``task.name`` change the options that there are; shared ones keep their values. Objectives
+    that read syntax states go with a model that has none.
     """
     faults: list[ParsebankError] = []
     for setting in settings:
@@ -102,7 +99,6 @@ def _with_setting(recipe: Recipe, setting: str) -> Recipe:
 
 
 def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
-    """The recipe that `Recipe.to_json` wrote."""
     try:
         for section in SECTIONS:
             _ = content[section].keys()
@@ -113,12 +109,10 @@ def recipe_from_json(content: Mapping[str, Any]) -> Recipe:
 
 
 def section_from_json(section: str, content: Mapping[str, Any]) -> Any:
-    """The options of one section, or of one objective, as `dataclasses.asdict` wrote them."""
     return _built(section, {**SECTIONS, "objectives": ObjectiveOptions}[section], content)
 
 
 def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
-    """Every option of a recipe: dotted name, what it may be, its value."""
     return [
         (key, _described(option.kind), option.value)
         for key, option in _walk(recipe)
@@ -127,7 +121,6 @@ def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
 
 
 def _walk(holder: Any, prefix: str = "") -> Iterator[tuple[str, Option]]:
-    """Every option below a dataclass, each section and list before what it is made of."""
     for name, kind in get_type_hints(type(holder)).items():
         key, value = f"{prefix}{name}", getattr(holder, name)
         if key == "name":
@@ -141,12 +134,10 @@ def _walk(holder: Any, prefix: str = "") -> Iterator[tuple[str, Option]]:
 
 
 def _short(name: str) -> str:
-    """The name of an entry in settings: without its version."""
     return re.sub(r"\.v[0-9]+$", "", name)
 
 
 def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
-    """The holder with the option at ``path`` changed; ``key`` is its whole name."""
     name, _, rest = path.partition(".")
     before = getattr(holder, name)
     if not rest:
@@ -217,7 +208,6 @@ def _check_objective_is_listed(recipe: Recipe, key: str) -> None:
 
 
 def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:
-    """An instance of a dataclass of options from JSON."""
     prefix = f"{key}." if key else ""
     needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
     for name in sorted(needed - content.keys()):

@@ -1,4 +1,4 @@
-"""What a run reads and learns beside its main stream."""
+"""Options of the streams that a run reads beside its main one."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from trainer.options.parser import MixedStates
 
 @dataclass(frozen=True, slots=True)
 class TaggerOptions:
-    """What is between an encoder and the tags of tokens.
+    """Layers between an encoder and the tags of tokens.
 
     Attributes:
         states: ``last``, or a learned mean: ``mix``, of the embeddings and all layers;

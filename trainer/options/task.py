@@ -1,4 +1,4 @@
-"""The options that every task has, and what generic code asks of a task."""
+"""Options of every task, and what generic code asks of a task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What a model predicts; a task adds its own options in a dataclass of its file.
+    """Prediction of a model; a task adds its own options in a dataclass of its file.
 
     Attributes:
         name: Name of the task in `trainer.tasks.TASKS`.
@@ -34,7 +34,6 @@ class TaskOptions:
         check_fields("task", self)
 
     def columns(self) -> tuple[str, ...]:
-        """The label columns that the task reads."""
         return ()
 
     def given(self) -> tuple[str, ...]:
@@ -42,7 +41,6 @@ class TaskOptions:
         return ()
 
     def found(self) -> tuple[str, ...]:
-        """The columns that the model predicts."""
         return tuple(name for name in self.columns() if name not in self.given())
 
     def has_labels(self, values: Mapping[str, Sequence[Any]]) -> bool:
@@ -54,15 +52,13 @@ class TaskOptions:
         return ()
 
     def samplers(self, special: SpecialTokens) -> tuple[Sampler, ...]:  # noqa: ARG002
-        """What is drawn for each batch, in training and in evaluation."""
         return ()
 
     def rules_of(self, dataset: str) -> Rules | None:  # noqa: ARG002
-        """How extracted answers are compared on a dataset; None for a task without answers."""
+        """Rules by which extracted answers are compared; None for a task without answers."""
         return None
 
     def with_rules(self, rules: Rules) -> TaskOptions:
-        """These options with answers compared by other rules."""
         raise SpecError(
             f"`rules={rules}` says how answers of extractive_qa.v1 are compared, and the run is of "
             f"{self.name}; leave it out"
@@ -73,11 +69,10 @@ class TaskOptions:
         return 0
 
     def special_tokens(self, special: SpecialTokens) -> SpecialTokens:
-        """What streams put around the segments, from the tokenizer's special tokens."""
+        """Special tokens that streams put around the segments, from the tokenizer's own."""
         return special
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A batch as the stream gave it, with what the task changes of the model's input."""
         return arrays
 
     def reads_parses(self) -> bool:
@@ -89,15 +84,12 @@ class TaskOptions:
         return None
 
     def fitted(self, dataset: FeatureDataset) -> TaskOptions:  # noqa: ARG002
-        """The options with what they leave to the training examples, such as names of classes."""
         return self
 
     def settled(self, before: TaskOptions) -> TaskOptions:  # noqa: ARG002
-        """The options with what those of an earlier run found in the same training examples."""
         return self
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:  # noqa: ARG002
-        """What to warn of before training on examples."""
         return iter(())
 
     def tuned(self, scores: Mapping[str, Any]) -> TaskOptions:  # noqa: ARG002

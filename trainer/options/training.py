@@ -1,4 +1,4 @@
-"""How a run trains."""
+"""Options of training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Seed: TypeAlias = Annotated[int, Bounds(0, LARGEST_SEED)]
 
 @dataclass(frozen=True, slots=True)
 class TrainingOptions:
-    """How a run trains.
+    """Options of training.
 
     Attributes:
         seed: Seed of initial weights, dropout and the order of examples.
@@ -118,7 +118,6 @@ class TrainingOptions:
     share_exponent: NonNegative | None = None
 
     def batch_size_of(self, epoch: int) -> int:
-        """Examples per batch in a pass over the main stream."""
         return self.delay_batch_size or self.batch_size if epoch < self.delay else self.batch_size
 
     def __post_init__(self) -> None:

@@ -1,8 +1,4 @@
-"""Runs by name: each recipe is a function that returns a `trainer.options.Recipe`.
-
-The recipes of a system are in its folder (``trainer/systems/<system>/recipes.py``), which registers
-them in `RECIPES`.
-"""
+"""Runs by name: functions that return a `trainer.options.Recipe`; a system's are in its folder."""
 
 from importlib import import_module
 

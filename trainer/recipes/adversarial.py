@@ -2,12 +2,9 @@
 
 "Cross-lingual dependency parsing with unlabeled auxiliary languages", commit f9b6acd. Of an
 auxiliary language nothing is read but its text, and universal tags where the encoder reads them.
-
-`adversarial` makes such a run of any recipe with an encoder that learns. ``adversarial-orderfree``
-trains the authors' encoder, over tags alone: for 400 passes, of which a delay of 100, in batches of
-80 before and 40 + 40 after. Passes, batches, the optimizers of discriminators and their five steps
-for one of the parser are the release's. The others are made of the recipe ``parser``, whose 20
-passes, with a delay of 5, are our own choice.
+``adversarial-orderfree`` trains the authors' encoder with the release's passes, batches and
+optimizers of discriminators; the others have the recipe ``parser``, whose passes and delay are our
+own choice.
 """
 
 from __future__ import annotations
@@ -55,12 +52,9 @@ def adversarial(
 ) -> Recipe:
     """A recipe whose encoder hides which of several languages it reads.
 
-    Args:
-        recipe: What is trained, with one optimizer at most.
-        langs: The auxiliary languages, each in a part of the recipe's dataset. One of them joins
-            each step, drawn by its number of examples.
-        adversary: What the discriminator and the encoder learn.
-        n_critic: Steps of the discriminator for one of all else; or, negative, the other way round.
+    ``recipe`` has one optimizer at most. Each of ``langs`` is a part of its dataset; one of them
+    joins each step, drawn by its number of examples. The discriminator takes ``n_critic`` steps for
+    one of all else; or, negative, the other way round.
     """
     (main,) = recipe.optimizers or (OptimizerOptions("main"),)
     main = replace(main, every=max(n_critic, 1))

@@ -34,5 +34,4 @@ def whole_sentences(dataset: str) -> DataOptions:
 
 
 def variant(recipe: Recipe, suffix: str, *settings: str) -> Recipe:
-    """The recipe with these settings, and with the suffix after its name."""
     return replace(with_settings(recipe, settings), name=f"{recipe.name}-{suffix}")

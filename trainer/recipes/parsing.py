@@ -1,13 +1,9 @@
 """A parser from any encoder, and how MicroBERT's encoders are evaluated.
 
 The evaluation recipes follow the configurations of MicroBERT (commit d9c1e9f; Gessler and Zeldes
-2022), which Gessler and Schneider (2023) use again: batches of 16, an evaluation every 200 steps of
-parsing, an end after 50 without a better one. The parser reads a BiLSTM with highway connections
-and recurrent dropout, its gradients are clipped by value, and its dropout is the same for all words
-of a sentence (AllenNLP, whose ROOT is dropped likewise; ours is not). What AllenNLP does where
-neither paper says so is in the recipes ``as-released``.
-
-The figures of ``parser`` are our own choice: no paper has them.
+2022), which Gessler and Schneider (2023) use again. AllenNLP drops its ROOT like words; ours is not
+dropped. What AllenNLP does where neither paper says so is in the recipes ``as-released``. The
+figures of ``parser`` are our own choice: no paper has them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """PrOnto's five tasks for any encoder, as its evaluation trains them.
 
 Gessler (2023), "PrOnto: Language Model Evaluations for 859 Languages", and its code
-(gessler/pronto, commit 0832de4): batches of 16, AdamW at 2e-5, which falls linearly without
-warm-up, with a decay of 0.01, 10 epochs (20 of the moods of sentences), and the weights of the
-epoch with the lowest loss on dev. Scores are accuracies on test.
+(gessler/pronto, commit 0832de4). Scores are accuracies on test.
 """
 
 from __future__ import annotations

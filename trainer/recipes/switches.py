@@ -9,7 +9,6 @@ from trainer.tasks import TASKS
 
 
 def switches() -> dict[str, tuple[Switch, ...]]:
-    """The switches of each system, task and objective that has some, by its name."""
     found = {name: system.switches for name, system in SYSTEMS.items()}
     found |= {name: task.switches for name, task in TASKS.items()}
     for name, objective in OBJECTIVES.items():  # a task may have the same name

@@ -1,10 +1,9 @@
 """Small language models from scratch that objectives over trees teach: TreeReg, tree-planting.
 
-The causal model is a GPT-2 of the size of MicroBERT, and so is the encoder: the smallest at which
-the losses can be studied without a GPU; the papers' models have 12 or 16 layers. TreeReg reads a
-quarter of the heads of a layer about three quarters up, as its authors' run does (the release,
-README); tree-planting supervises the first head of the last layer with the weight 0.5 (Yoshida et
-al. 2024, and the release, README). The rest is our own choice.
+Both models have the size of MicroBERT: the smallest at which the losses can be studied without a
+GPU; the papers' models have 12 or 16 layers. TreeReg reads a quarter of the heads of a layer about
+three quarters up (the release, README); tree-planting supervises the first head of the last layer
+with the weight 0.5 (Yoshida et al. 2024, and the release, README). The rest is our own choice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Published systems, each whole in a folder of its own.
+"""Published systems, each whole in a folder of its own, whose ``__init__`` registers them.
 
-A folder holds the system's options, encoder, recipes, switches, and its matrices on the device; its
-``__init__`` registers them in `SYSTEMS`. Every folder here is imported, so a new system is one new
-folder. ``frozen`` registers nothing: it holds what systems share that read the stored states of
-words.
+``frozen`` registers nothing: systems that read the stored states of words share it.
 """
 
 from importlib import import_module

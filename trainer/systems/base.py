@@ -19,16 +19,9 @@ if TYPE_CHECKING:
 class System:
     """A model of a published system, in a folder of its own.
 
-    Whatever needs torch is named here, as ``module:name``, and imported when it is used: systems
-    and their recipes can be listed without torch.
-
-    Attributes:
-        options: The options of the model; their ``name`` is the system's.
-        encoder: The encoder, a `trainer.nn.encoder.Encoder`.
-        recipes: The module that registers the system's recipes.
-        switches: Where paper and release differ.
-        relations: The system's own matrices on the device, functions of a
-            `trainer.matrices.forest.DeviceForest` by the name of the matrix.
+    Whatever needs torch is named, as ``module:name``, and imported when it is used, so that systems
+    and their recipes can be listed without torch. ``encoder`` is a `trainer.nn.encoder.Encoder`;
+    ``relations`` are functions of a `trainer.matrices.forest.DeviceForest`, by matrix.
     """
 
     options: type[ModelOptions]
@@ -38,12 +31,10 @@ class System:
     relations: str | None = None
 
     def load_encoder(self) -> type[Any]:
-        """The class of the encoder, a `trainer.nn.encoder.Encoder`."""
         found: type[Any] = resolve_name(self.encoder)
         return found
 
     def load_relations(self) -> Mapping[str, Callable[..., Tensor]]:
-        """The matrices that can be derived on the device: functions of a `DeviceForest`."""
         return {} if self.relations is None else resolve_name(self.relations)
 
 

@@ -1,7 +1,4 @@
-"""States of words from an encoder that does not learn, as they are.
-
-Letters in shapes: ``B`` examples, ``W`` words, ``D`` width of the states.
-"""
+"""States of words from an encoder that does not learn, as they are."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FrozenEncoder(Encoder):
-    """The stored states of the words; it has no weights."""
+    """Gives the stored states of the words; it has no weights."""
 
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
@@ -27,5 +24,5 @@ class FrozenEncoder(Encoder):
         self.width = int(config.encoder_config().hidden_size)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
-        """The states, float32. *Shape:* (B, W, D)."""
+        """The states, float32. *Shape:* (B, W, D): examples, words, width."""
         return SyntaxEncoding(last_hidden_state=batch.extra("word_states").float())

@@ -20,54 +20,42 @@ TREES_OF_WORDS: Final = ("none", "attach", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class FrozenOptions(ModelOptions):
-    """The words of a text, as an encoder that does not learn sees them.
-
-    The states are computed once and kept in the store. A word's state is the mean of its pieces';
-    longer texts are read in windows.
+    """The words of a text, as an encoder that does not learn sees them, computed once and stored.
 
     Attributes:
-        layer: Whose states, as transformers counts ``hidden_states``: 0 for the embeddings, -1 for
-            the last layer.
+        layer: Layer of the states: 0 for the embeddings, -1 for the last layer.
     """
 
     name: str = "frozen.v1"
     layer: int = -1
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances and depths, which probes compare with."""
         return ("distance", "depth")
 
     @property
     def reads_words(self) -> bool:
-        """The states of words, which the store holds."""
         return True
 
     def extras(self) -> tuple[str, ...]:
-        """The states of the words."""
         return ("word_states",)
 
     def stream_options(self) -> Mapping[str, Any]:
-        """Arrays of the words."""
         return STREAM_OPTIONS
 
     def order(self) -> OrderPolicy:
-        """Small pools: states are large."""
         from featurestore import OrderPolicy
 
         return OrderPolicy(pool=POOL)
 
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
-        """The dataset with the states of its words; those not in the store are computed."""
         from trainer.systems.frozen.states import with_states
 
         return with_states(store, dataset, self)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arrays with a position for each word, not for each piece."""
         return word_arrays(arrays)
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse what knows no words: other sequences than whole examples, a common root."""
         check_separate_trees(self.name, data)
         if data.policy.removesuffix(".v1") not in TREES_OF_WORDS:
             raise SpecError(

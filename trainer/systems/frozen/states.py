@@ -42,13 +42,11 @@ STRIDE: Final = 128
 """Pieces from one window to the next."""
 
 _SPECIAL: Final = 2
-"""Positions that are left for special tokens."""
 
 BATCH: Final = 16
-"""Examples that are encoded at a time."""
 
 _SEED: Final = 0
-"""Of an encoder with random weights: it must be the same whenever somebody needs it again."""
+"""Seed of random weights, which must be the same whenever somebody needs them again."""
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,10 +54,7 @@ _LOG: Final = logging.getLogger(__name__)
 def with_states(
     store: FeatureStore | None, data: FeatureDataset, options: FrozenOptions
 ) -> FeatureDataset:
-    """The dataset with the states of its words; those that the store does not hold are computed.
-
-    Those of examples in memory (`MemoryDataset`) are computed each time, and need no store.
-    """
+    """The dataset with the states of its words; those that the store does not hold are computed."""
     # One process computes; the others then find everything there.
     with PartialState().main_process_first():
         frozen = FrozenEncoder(options, data)
@@ -76,12 +71,7 @@ def with_states(
 
 
 class FrozenEncoder:
-    """A stock encoder in evaluation mode, on the first GPU if there is one.
-
-    Attributes:
-        content: What its states depend on, as plain JSON.
-        width: Numbers of a state.
-    """
+    """A stock encoder in evaluation mode, on the first GPU if there is one."""
 
     def __init__(self, options: FrozenOptions, data: FeatureDataset) -> None:
         self.model, self.layer = stock_encoder(options, data), options.layer
@@ -103,7 +93,6 @@ class FrozenEncoder:
         self.model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]
 
     def states(self, data: FeatureDataset) -> Iterator[WordStates]:
-        """The states of the examples, in their order."""
         fields = data.card.fields
         stream = data.stream(
             batch_size=BATCH,
@@ -132,16 +121,7 @@ class FrozenEncoder:
 
 
 def pooled(states_BLD: Tensor, arrays: dict[str, Any], fields: int) -> list[WordStates]:
-    """Means of the pieces of each word, by example.
-
-    Args:
-        states_BLD: States of the pieces.
-        arrays: The batch, in windows (`syntax.batches`); a sequence for each field.
-        fields: Segments of an example.
-
-    Returns:
-        One for each example of the batch. A word without pieces has zeros, which nothing reads.
-    """
+    """Means of the pieces of each word in a batch of windows, by example; 0 without pieces."""
     text_B = arrays["example_index"].astype(np.int64) * fields + arrays["choice_index"]
     words = np.zeros((int(arrays["example_index"].max()) + 1) * fields, np.int64)
     np.maximum.at(words, text_B, arrays["word_ids"].max(1) + 1)
@@ -155,13 +135,7 @@ def pooled(states_BLD: Tensor, arrays: dict[str, Any], fields: int) -> list[Word
 
 
 def piece_means(states_PD: Tensor, target_P: Tensor, size: int) -> Tensor:
-    """Mean of the pieces of each word, float16; 0 without pieces. *Shape:* (size, D).
-
-    Args:
-        states_PD: States of pieces.
-        target_P: The word of each piece.
-        size: Number of words.
-    """
+    """Mean of the pieces of each word, float16; 0 without pieces. *Shape:* (size, D)."""
     sums = torch.zeros(size, states_PD.shape[1]).index_add_(0, target_P, states_PD)
     counts = torch.bincount(target_P, minlength=size).clamp(min=1)
     most = torch.finfo(torch.float16).max
@@ -169,7 +143,6 @@ def piece_means(states_PD: Tensor, target_P: Tensor, size: int) -> Tensor:
 
 
 def weights_fingerprint(model: PreTrainedModel) -> str:
-    """Fingerprint of the content of a model: its configuration's sizes are those of its weights."""
     found = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(model.state_dict().items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -178,7 +151,6 @@ def weights_fingerprint(model: PreTrainedModel) -> str:
 
 
 def stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedModel:
-    """The encoder that the options name, in evaluation mode."""
     special = data.special_tokens
     config = load_encoder_config(options, special)
     if special.vocab_size > config.vocab_size:
@@ -200,6 +172,5 @@ def stock_encoder(options: FrozenOptions, data: FeatureDataset) -> PreTrainedMod
 
 
 def window_of(model: PreTrainedModel) -> int:
-    """Pieces that a window has: fewer where the encoder has fewer positions."""
     positions = positions_of(model)
     return WINDOW if positions is None else min(WINDOW, positions - _SPECIAL)

@@ -1,9 +1,7 @@
 """From pieces to words: the arrays of a stream with a position for each word, not for each piece.
 
-What is said of a word is what is said of its first piece. Special tokens, later pieces, and pieces
-without a word have no position. Words of which truncation left no first piece have none either.
-
-Letters in shapes: ``B`` sequences, ``L`` wordpieces, ``W`` words.
+A word has what its first piece has. Special tokens, later pieces, pieces without a word, and words
+of which truncation left no first piece have no position.
 """
 
 from __future__ import annotations
@@ -43,11 +41,11 @@ PADDING: Final[Mapping[str, Any]] = {
 
 
 class _Words(NamedTuple):
-    """Where the words of each sequence are.
+    """Places of the words of each sequence.
 
     Attributes:
         position: Of their first pieces; 0 where no word is. *Shape:* (B, W).
-        real: Where a word is. *Shape:* (B, W), bool.
+        real: True where a word is. *Shape:* (B, W).
         number: The word that each first piece begins; -1 at other pieces. *Shape:* (B, L).
     """
 
@@ -71,7 +69,6 @@ class _Words(NamedTuple):
         return taken
 
     def take_pairs(self, values: NDArray[Any], padding: Any) -> NDArray[Any]:
-        """Values of pairs of first pieces. *Shape:* (B, L, L) to (B, W, W)."""
         rows = np.arange(len(values))[:, None, None]
         taken: NDArray[Any] = values[rows, self.position[:, :, None], self.position[:, None, :]]
         taken[~(self.real[:, :, None] & self.real[:, None, :])] = padding
@@ -79,12 +76,10 @@ class _Words(NamedTuple):
 
 
 def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays of a batch with a position for each word.
+    """The arrays of a batch under the same names, with a position for each word.
 
-    Returns:
-        The same names. ``offset_mapping`` covers whole words; ``parents`` are words;
-        ``word_states`` is an array, float16 (B, W, D), 0 where no word is. What is said of
-        sequences or examples stays as it is.
+    ``offset_mapping`` covers whole words; ``parents`` are words; ``word_states`` is an array,
+    float16 (B, W, D), 0 where no word is. Arrays of sequences or examples stay as they are.
     """
     if "first_pieces" not in arrays:
         raise SpecError("the batch has no first_pieces; ask for them with `first_pieces=True`")
@@ -111,7 +106,7 @@ def _matrix(words: _Words, name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _parents(words: _Words, parents: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The word that each word hangs from; -1 at roots and where no word is. *Shape:* (B, W)."""
+    """Number of the word that each word hangs from, -1 at roots and where no word is. (B, W)."""
     above = words.take(parents, -1)
     number = np.take_along_axis(words.number, np.maximum(above, 0), axis=1)
     return np.where(above < 0, -1, number).astype(np.int32)
@@ -132,12 +127,7 @@ def _characters(words: _Words, arrays: Mapping[str, Any]) -> NDArray[np.int32]:
 
 
 def _states(arrays: Mapping[str, Any], examples: Sequence[Any]) -> NDArray[np.float16]:
-    """States of words from those of whole examples. *Shape:* (B, W, D).
-
-    Args:
-        arrays: Of words; ``word_ids`` and ``segment_ids`` tell which.
-        examples: `featurestore.WordStates` of each sequence's example.
-    """
+    """States of words, whose numbers are in ``arrays``, from those of whole examples. (B, W, D)."""
     B, W = arrays["word_ids"].shape
     states = np.zeros((B, W, examples[0].states.shape[1] if B else 0), np.float16)
     for row, example in enumerate(examples):

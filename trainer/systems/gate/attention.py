@@ -1,13 +1,10 @@
-"""Attention divided by distance, and relative positions: what GATE's layer is made of.
+"""Attention divided by distance, and relative positions.
 
-Equation 4 of Ahmad et al. (2021, AAAI, https://arxiv.org/abs/2010.03009): each syntactic head masks
-what is farther than its delta, divides the probabilities of the rest by their distance, and
-normalises them again. The baselines add relative positions to keys and values (Shaw et al. 2018,
-https://aclanthology.org/N18-2074), of the text or of the tree (Wang et al. 2019,
-https://aclanthology.org/D19-1145).
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``W``
-words, ``D`` width, ``S`` head size.
+Equation 4 of Ahmad et al. (2021): each syntactic head masks what is farther than its delta, divides
+the probabilities of the rest by their distance, and normalises them again. The baselines add
+relative positions to keys and values (Shaw et al. 2018, https://aclanthology.org/N18-2074), of the
+text or of the tree (Wang et al. 2019, https://aclanthology.org/D19-1145). ``K`` syntactic heads are
+the first of ``N``; ``S`` is the size of a head.
 """
 
 from __future__ import annotations
@@ -29,17 +26,10 @@ def head_weights(
     deltas: Sequence[int],
     variant: Variant = "as_published",
 ) -> Tensor:
-    """Factors of the probabilities of each head; 0 masks.
+    """Factors of the probabilities of each head, float32; 0 masks. *Shape:* (B, N, W, W).
 
-    Args:
-        distance_BWW: Edges between words; only read where there are ``deltas``.
-        real_BW: bool, which words there are.
-        heads: How many heads.
-        deltas: Edges that each of the first heads sees; the others see every word, undivided.
-        variant: Whether a word is at distance 1 from itself (published), or masked.
-
-    Returns:
-        float32, *shape* (B, N, W, W); all 0 in columns without a word.
+    Each of the first heads sees as many edges far as ``deltas`` say; the others see every word,
+    undivided. As published a word is at distance 1 from itself; as released it is masked.
     """
     seen_B1WW = real_BW[:, None, None, :].float().expand(-1, 1, real_BW.shape[1], -1)
     free = seen_B1WW.expand(-1, heads - len(deltas), -1, -1)
@@ -54,12 +44,7 @@ def head_weights(
 
 
 class RelativePositions(nn.Module):
-    """A vector for every relative position up to a largest, shared by all heads.
-
-    Args:
-        head_size: Width of the vectors.
-        largest: Positions farther than this are as this one.
-    """
+    """A vector for every relative position up to ``largest``, which farther ones share."""
 
     def __init__(self, head_size: int, largest: int) -> None:
         super().__init__()
@@ -68,7 +53,7 @@ class RelativePositions(nn.Module):
         self.value = nn.Embedding(2 * largest + 1, head_size)
 
     def forward(self, positions_BWW: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors to add to keys and to values. *Shape:* two of (B, W, W, S)."""
+        """Vectors to add to keys and to values. *Shape:* (B, W, W, S) each."""
         ids_BWW = positions_BWW.clamp(-self.largest, self.largest).long() + self.largest
         return self.key(ids_BWW), self.value(ids_BWW)
 
@@ -82,10 +67,7 @@ def sequence_positions(words: int, device: torch.device) -> Tensor:
 def structure_positions(
     distance_BWW: Tensor, largest: int, variant: Variant = "as_published"
 ) -> Tensor:
-    """Edges between words, negative to the left; ``largest`` where no path leads.
-
-    As released the sign is multiplied twice: positions are never negative. *Shape:* (B, W, W).
-    """
+    """Edges between words, negative to the left as published; ``largest`` without a path."""
     edges_BWW = distance_BWW.long().clamp(max=largest)
     if variant == "as_released":
         return edges_BWW
@@ -93,10 +75,7 @@ def structure_positions(
 
 
 class DistanceAttention(nn.Module):
-    """Heads of attention whose probabilities are weighted and normalised again.
-
-    A word that a head may attend to nowhere gets zeros from it.
-    """
+    """Heads whose probabilities are weighted, then normalised; zeros where a head sees nothing."""
 
     def __init__(self, width: int, heads: int, head_size: int, dropout: float) -> None:
         super().__init__()
@@ -112,13 +91,7 @@ class DistanceAttention(nn.Module):
         weights_BNWW: Tensor,
         relative: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """New states. *Shape:* (B, W, D).
-
-        Args:
-            states_BWD: States of the words.
-            weights_BNWW: What each head's probabilities are multiplied by (`head_weights`).
-            relative: Vectors to add to keys and values. *Shape:* (B, W, W, S) each.
-        """
+        """Attend, probabilities times ``weights_BNWW``; ``relative`` adds to keys and values."""
         query, key, value = map(self._split, (self.query, self.key, self.value), [states_BWD] * 3)
         scores_BNWW = query @ key.transpose(2, 3)
         if relative is not None:
@@ -142,8 +115,7 @@ class DistanceAttention(nn.Module):
 class ReleasedLayerNorm(nn.Module):
     """``weight (x - mean) / (std + eps) + bias`` over the last axis, with the std of n - 1.
 
-    GATE's release normalises so; `torch.nn.LayerNorm` divides by the root of the variance of n plus
-    eps.
+    `torch.nn.LayerNorm` divides by the root of the variance of n plus eps.
     """
 
     own_initial_weights = True
@@ -156,26 +128,16 @@ class ReleasedLayerNorm(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Nothing is scaled or moved."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """The same shape."""
         centred = states - states.mean(-1, keepdim=True)
         return self.weight * centred / (states.std(-1, keepdim=True) + self.eps) + self.bias
 
 
 class DistanceLayer(nn.Module):
-    """Attention and a feed-forward network, each followed by residual and LayerNorm (post-LN).
-
-    Args:
-        width, heads, head_size, feed_forward: Sizes.
-        dropout: Of probabilities, and of both parts' outputs.
-        layer_norm: Which LayerNorm.
-        feed_forward_dropout: Whether there is dropout inside the feed-forward network too
-            (published).
-    """
+    """Attention and a feed-forward network, each followed by residual and LayerNorm (post-LN)."""
 
     def __init__(
         self,
@@ -207,7 +169,6 @@ class DistanceLayer(nn.Module):
         weights_BNWW: Tensor,
         relative: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """New states; arguments as of `DistanceAttention`. *Shape:* (B, W, D)."""
         found_BWD = self.attention(states_BWD, weights_BNWW, relative)
         states_BWD = self.attended(states_BWD + self.dropout(found_BWD))
         fed: Tensor = self.fed(states_BWD + self.dropout(self.network(states_BWD)))

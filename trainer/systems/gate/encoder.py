@@ -1,11 +1,7 @@
 """GATE: a Transformer over the words of a frozen encoder, with attention divided by distance.
 
-Ahmad et al. 2021 (AAAI, https://arxiv.org/abs/2010.03009). A word is its frozen state and the
-embeddings of its tags, all mapped to the width of the layers. Without syntax all heads are free:
-the paper's Transformer baseline.
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``W`` words, ``D`` width of the states, ``T`` width
-of a tag's embedding.
+A word is its frozen state and the embeddings of its tags, all mapped to the width of the layers.
+Without syntax all heads are free: the paper's Transformer baseline.
 """
 
 from __future__ import annotations
@@ -38,11 +34,7 @@ if TYPE_CHECKING:
 
 
 class WordInput(nn.Module):
-    """Frozen states and embeddings of tags, mapped to the width of the layers.
-
-    Args:
-        config: Sizes, and the names of the tags and of the mentions' types.
-    """
+    """Maps frozen states and embeddings of tags to the width of the layers."""
 
     def __init__(self, config: SyntaxConfig) -> None:
         super().__init__()
@@ -67,7 +59,6 @@ class WordInput(nn.Module):
         self.dropout = nn.Dropout(options.layer_dropout)
 
     def forward(self, batch: SyntaxBatch) -> Tensor:
-        """Input of the first layer. *Shape:* (B, W, D)."""
         parts = [self._states(batch)]
         if self.upos is not None:
             parts.append(self.upos(tag_ids(batch, batch.upos_BL, len(UPOS))))
@@ -83,7 +74,6 @@ class WordInput(nn.Module):
         return words
 
     def _states(self, batch: SyntaxBatch) -> Tensor:
-        """Frozen states; in training some words are zeros. *Shape:* (B, W, D)."""
         states_BWD = batch.extra("word_states").float()
         if not self.training or not self.options.word_dropout:
             return states_BWD
@@ -116,7 +106,6 @@ class GateEncoder(Encoder):
         self.relative = _position_tables(options)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
-        """Encode a batch of words. *Shape:* (B, W, D)."""
         states_BWD = self.input(batch)
         weights_BNWW = self._weights(batch)
         for layer, relative in zip(self.layers, self._relative(batch), strict=True):
@@ -136,7 +125,6 @@ class GateEncoder(Encoder):
         )
 
     def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
-        """Addends of the keys and values of each layer."""
         if self.relative is None:
             return [None] * len(self.layers)
         options, shape = self.options, batch.input_ids_BL.shape
@@ -164,7 +152,6 @@ def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList 
 
 
 def _relation_options(config: SyntaxConfig) -> RelationOptions | None:
-    """The options of the task, which has mentions and tags."""
     model, task = config.model_options(), config.task_options()
     assert isinstance(model, GateOptions)
     found = task if isinstance(task, RelationOptions) else None

@@ -19,16 +19,15 @@ class GateOptions(FrozenOptions):
     Attributes:
         layers, heads, head_size, feed_forward: Size of the Transformer.
         deltas: Edges that each syntactic head sees, the first heads; the others see everything.
-        prune: Edges off the paths between two mentions, beyond which the tree is cut off, as the
-            released scripts do at 1; negative for the whole tree. Without mentions nothing is cut.
-        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches
-            (`trainer.systems.gate.SWITCHES`).
-        positions: ``none``; ``sequence``, relative positions in the text (Shaw et al. 2018); or
-            ``structure``, in the tree (Wang et al. 2019): two baselines.
+        prune: Edges off the paths between two mentions, beyond which the tree is cut off; 1 in the
+            released scripts, negative for the whole tree.
+        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches.
+        positions: ``none``; or as two baselines ``sequence``, relative positions in the text (Shaw
+            et al. 2018), and ``structure``, in the tree (Wang et al. 2019).
         max_position: The largest relative position that is told from larger ones.
-        use_upos, use_deprel, use_tags, use_types: Whether to read embeddings of the words' tags, of
-            their relations, of the dataset's own tags, and of the types of the two mentions.
-        tag_size: Width of each of these embeddings.
+        use_upos, use_deprel, use_tags, use_types: Read the words' tags, their relations, the
+            dataset's own tags, and the types of the two mentions.
+        tag_size: Width of each of their embeddings.
         layer_dropout: Of the words' input and in the layers.
         word_dropout: Probability that a word is read as zeros; in training only.
     """
@@ -66,15 +65,12 @@ class GateOptions(FrozenOptions):
 
     @property
     def distance(self) -> str:
-        """Name of the matrix of distances in the tree that is left."""
         return f"gate_distance(keep={self.prune})"
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        """``deltas``, unless the trees are left out."""
         return self.deltas if self.use_syntax else ()
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances, where something reads them."""
         reads = bool(self.thresholds) or self.positions == "structure"
         return (self.distance,) if reads else ()

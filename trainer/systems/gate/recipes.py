@@ -1,11 +1,8 @@
 """GATE's runs (Ahmad et al. 2021, AAAI).
 
-Common to all: frozen multilingual BERT, a Transformer layer of 8 heads, dropout 0.5, batches of 50,
-SGD from 0.1, multiplied by 0.9 after each pass that is no better once five are done, clipping at 5,
-at most 200 passes, an end after 20 without a better one, seed 1013. For another source, or two at
-once, set ``data.lang``. Trees are whole; the scripts prune them. The baselines of relative
-positions tell 5 positions on each side for relations and 10 for arguments (Ahmad 2021, the
-dissertation, Table 4.5); the scripts tell 10, and so do the recipes ``-as-released``.
+For another source, or two at once, set ``data.lang``. The scripts prune trees, which are whole
+here. The baselines of relative positions tell 5 positions on each side for relations and 10 for
+arguments (Ahmad 2021, the dissertation, Table 4.5); the scripts and ``-as-released`` tell 10.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""GATE's matrices on a device: distances in the pruned tree, and what attention is multiplied by.
-
-What the matrices mean, and which paper they are from, is said where the host makes them
-(`syntax.matrices`). Letters in shapes: ``B`` sequences, ``N`` nodes of the longest.
-"""
+"""GATE's matrices on a device: distances in the pruned tree, and factors of attention."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from trainer.matrices.forest import DeviceForest
 
 
 def pruned_distance(forest: DeviceForest, keep: int = 1) -> Tensor:
-    """Distances in the tree that is left around the marked spans. *Shape:* (B, N, N)."""
     distance_BNN = forest.distance_BNN
     gone_BN = _pruned(forest, keep)
     gone_BNN = gone_BN[:, :, None] | gone_BN[:, None, :]
@@ -28,7 +23,7 @@ def pruned_distance(forest: DeviceForest, keep: int = 1) -> Tensor:
 
 
 def _pruned(forest: DeviceForest, keep: int) -> Tensor:
-    """Nodes that are cut off; none of a sequence without marks. *Shape:* (B, N)."""
+    """True for nodes that are cut off; none of a sequence without marks."""
     if keep < 0:
         return torch.zeros_like(forest.real_BN)
     marked_BN = torch.zeros_like(forest.parents_BN, dtype=torch.int32).scatter_reduce(
@@ -58,13 +53,7 @@ def gate_weights(
 
 
 def distance_weights(distance: Tensor, threshold: int, variant: Variant = "as_published") -> Tensor:
-    """`syntax.matrices.distance_weights` on a device: float32, the shape of ``distance``.
-
-    Args:
-        distance: uint8 or int32 distances, `trainer.batch.UNREACHABLE` without a path.
-        threshold: The largest distance that is attended to.
-        variant: Which diagonal.
-    """
+    """`syntax.matrices.distance_weights` on a device: float32, the shape of ``distance``."""
     most = UNREACHABLE[distance.dtype]
     if not 0 < threshold < most:
         raise SpecError(f"threshold is {threshold}; it must lie between 1 and {most - 1}")

@@ -14,15 +14,14 @@ from trainer.systems.sla.options import SlaOptions
 class MicroBertOptions(SlaOptions):
     """A small BERT, built new for the tokenizer of the data.
 
-    With ``weights=pretrained`` it is the encoder in the folder ``encoder``, and the sizes and
-    positions here are not read.
+    With ``weights=pretrained`` it is ``encoder``, and the sizes and positions here are not read.
 
     Attributes:
         layers, hidden_size, heads, feed_forward: Size of the encoder.
         positions: ``relative_key_query``, ``relative_key``, or BERT's own, ``absolute``.
         max_positions: Pieces that it has positions for.
         layer_dropout: In the encoder: of states and of attention weights.
-        sla: Whether its layers attend locally too (`trainer.systems.sla`).
+        sla: Let its layers attend locally too (`trainer.systems.sla`).
         threshold: Edges within which a piece is near.
     """
 
@@ -41,16 +40,13 @@ class MicroBertOptions(SlaOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """As for local attention."""
         return ("sla", "threshold", "window", "gate", "punctuation", "local_layers")
 
     @property
     def attends_locally(self) -> bool:
-        """Only with ``sla``."""
         return self.use_syntax and self.sla
 
     def new_encoder(self) -> dict[str, Any] | None:
-        """A BERT of these sizes; None with ``weights=pretrained``."""
         if self.weights == "pretrained":
             return None
         content = bert_config(self)

@@ -1,12 +1,8 @@
 """The pre-training runs of MicroBERT: the ten conditions of Gessler and Schneider 2023, table 2.
 
 An eleventh has the parser of Gessler and Zeldes 2022. The released configuration has tags and that
-parser in all conditions, which the runs ``as-released`` are.
-
-Common to all: batches of 32, eight of which make a step, 62,500 steps of AdamW at 3e-3 with betas
-0.9 and 0.98, epsilon 1e-6 and a decay of 0.01 of every weight, a cosine after 10,000 steps of
-warm-up, no clipping, and the last weights. Every ninth example of an epoch is of the treebank
-``data.gold``. For a language, set ``data.lang`` and the names of the datasets.
+parser in all conditions, which the runs ``as-released`` are. Every ninth example of an epoch is of
+the treebank ``data.gold``. For a language, set ``data.lang`` and the names of the datasets.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Self-attention that knows how far words are apart, and not on which side.
 
 Ahmad et al. (2019), section 3.2: the relative positions of Shaw et al. (2018) without their sign.
-Layers are pre-norm, as in the released code.
-
-Letters in shapes: ``B`` sentences, ``N`` heads, ``W`` positions, ``D`` width, ``S`` head size,
-``R`` distances that are told apart.
+Layers are pre-norm, as in the released code. ``R`` distances are told apart.
 """
 
 from __future__ import annotations
@@ -21,8 +18,8 @@ from trainer.systems.orderfree.options import OrderFreeOptions
 class DistanceAttention(nn.Module):
     """``softmax(q (k + a) / sqrt(S)) (v + b)``, where a and b are vectors of the distance.
 
-    The tables have 2 * ``max_distance`` + 1 rows, for distances from -``max_distance`` on; without
-    direction the rows of negative ones are not read, as in the released code.
+    Tables have rows for distances from -``max_distance`` on; without direction those of negative
+    ones are not read, as in the released code.
     """
 
     own_initial_weights = True
@@ -50,12 +47,7 @@ class DistanceAttention(nn.Module):
             nn.init.xavier_normal_(self.values_RS)
 
     def forward(self, states_BWD: Tensor, seen_BW: Tensor) -> Tensor:
-        """New states. *Shape:* (B, W, D).
-
-        Args:
-            states_BWD: States of ROOT, words and padding.
-            seen_BW: Positions that are attended to, one at least in each row. bool.
-        """
+        """Attend to the positions in ``seen_BW``, bool, one at least in each row."""
         query = self._split(self.query(states_BWD))
         key, value = self._split(self.key(states_BWD)), self._split(self.value(states_BWD))
         query = query * query.shape[-1] ** -0.5
@@ -80,7 +72,6 @@ class DistanceAttention(nn.Module):
         return states.view(B, W, self.heads, -1).transpose(1, 2)
 
     def _rows(self, states_BWD: Tensor) -> Tensor:
-        """The row that each pair reads, as 0 and 1. *Shape:* (W, W, R)."""
         places_W = torch.arange(states_BWD.shape[1], device=states_BWD.device)
         distance_WW = (places_W[None] - places_W[:, None]).clamp(-self.largest, self.largest)
         if self.directed:
@@ -110,7 +101,6 @@ class PreNormLayer(nn.Module):
         self.residual = options.attention_residual
 
     def forward(self, states_BWD: Tensor, seen_BW: Tensor) -> Tensor:
-        """New states; arguments as of `DistanceAttention`. *Shape:* (B, W, D)."""
         normed_BWD = self.before_attention(states_BWD)
         kept_BWD = normed_BWD if self.residual == "normed" else states_BWD
         states_BWD = kept_BWD + self.dropout(self.attention(normed_BWD, seen_BW))
@@ -119,10 +109,7 @@ class PreNormLayer(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """The layers, and a LayerNorm behind them.
-
-    Turning a sentence round turns the states round, unless positions are directed.
-    """
+    """The layers and a LayerNorm; undirected, states turn round with the sentence."""
 
     def __init__(self, width: int, options: OrderFreeOptions) -> None:
         super().__init__()
@@ -131,7 +118,6 @@ class SelfAttention(nn.Module):
         keep_torch_weights(self)
 
     def forward(self, states_BWD: Tensor, seen_BW: Tensor) -> Tensor:
-        """The states after all layers; arguments as of `DistanceAttention`."""
         for layer in self.layers:
             states_BWD = layer(states_BWD, seen_BW)
         normed_BWD: Tensor = self.last(states_BWD)

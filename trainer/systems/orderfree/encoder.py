@@ -1,10 +1,7 @@
 """The encoder of the order-free parser: words and tags, then self-attention or LSTMs.
 
-Ahmad et al. 2019 (https://aclanthology.org/N19-1253); the dissertation's chapter 3. ROOT stands
-before the first word, so that the distance from it tells how far a word is from the beginning: the
-layers know no order, and the encoder as it is used knows that much.
-
-Letters in shapes: ``B`` sentences, ``L`` positions: ROOT and words; ``D`` width.
+The dissertation's chapter 3. ROOT stands before the first word: by the distance from it the layers,
+which know no order, tell how far a word is from the beginning. ``L`` positions are ROOT and words.
 """
 
 from __future__ import annotations
@@ -39,13 +36,9 @@ BUCKETS: Final = (10, 15, 20, 25, 30, 35, 40, 50, 60, 70, 80, 90, 100, 140)
 
 
 class TagEmbedding(nn.Embedding):
-    """Embeddings whose numbers have variance 1 / width at first, as the release draws them.
-
-    Those of torch are so large that layers, which add to them, would change little.
-    """
+    """Embeddings whose numbers have variance 1 / width at first, as the release draws them."""
 
     def reset_parameters(self) -> None:
-        """Draw them."""
         bound = (3 / self.embedding_dim) ** 0.5
         nn.init.uniform_(self.weight, -bound, bound)
 
@@ -77,7 +70,6 @@ class OrderFreeEncoder(Encoder):
         keep_torch_weights(self)
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Refuse a task that reads the state of ROOT where ROOT is not read."""
         if self.options.root_position == "none" and getattr(recipe.task, "root", "") == "first":
             raise SpecError(
                 "model.root_position=none reads no ROOT, and task.root=first takes its state; set "
@@ -85,7 +77,6 @@ class OrderFreeEncoder(Encoder):
             )
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch of words. *Shape:* (B, L, D)."""
         states_BLD, real_BL = self._input(batch), batch.attention_mask_BL
         if isinstance(self.context, VariationalBiLstm):
             if not options.get("output_last_memory"):
@@ -104,7 +95,6 @@ class OrderFreeEncoder(Encoder):
         return SyntaxEncoding(last_hidden_state=found_BLD)
 
     def _input(self, batch: SyntaxBatch) -> Tensor:
-        """Word and tag of each position. *Shape:* (B, L, D)."""
         upos_BLD: Tensor = self.upos(tag_ids(batch, batch.upos_BL, len(UPOS)))
         options = self.options
         upos_BLD = F.dropout1d(upos_BLD, options.tag_dropout, self.training)
@@ -119,10 +109,7 @@ class OrderFreeEncoder(Encoder):
         return torch.cat([words_BLD, upos_BLD], dim=2)
 
     def _with_padding(self, states_BLD: Tensor, real_BL: Tensor) -> tuple[Tensor, Tensor]:
-        """The states padded to the widest bucket, and the positions of each one's own bucket.
-
-        What a sentence sees depends on its own bucket alone, not on the rest of the batch.
-        """
+        """Pad to the widest bucket; a sentence sees its own bucket, whatever the batch."""
         ends = torch.tensor(BUCKETS, device=real_BL.device)
         counts_B = real_BL.sum(1)
         places_B = torch.searchsorted(ends, counts_B, right=True)
@@ -137,7 +124,6 @@ class OrderFreeEncoder(Encoder):
         return torch.cat([states_BLD, further], dim=1), seen_BL
 
     def _padding(self, states_BLD: Tensor) -> Tensor:
-        """The input at a position of padding: no word, and the tag of padding. *Shape:* (D,)."""
         upos_D = self.upos.weight[0]
         return F.pad(upos_D, (states_BLD.shape[2] - len(upos_D), 0))
 

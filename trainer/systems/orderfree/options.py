@@ -23,31 +23,28 @@ class OrderFreeOptions(FrozenOptions):
     """An encoder over words and their universal tags: self-attention or LSTMs.
 
     Attributes:
-        words: What is read of a word beside its tag: ``none`` (delexicalised), its ``vectors`` in
-            a file, or the ``states`` of a frozen encoder (``encoder``, ``layer``, ``weights``).
-        vectors: File of word vectors in fastText's text format (``.vec``); ``{lang}`` in it stands
-            for the language. Vectors of several languages must be aligned.
+        words: Read beside a word's tag: ``none`` (delexicalised), its ``vectors`` in a file, or the
+            ``states`` of a frozen encoder (``encoder``, ``layer``, ``weights``).
+        vectors: File in fastText's text format (``.vec``), with ``{lang}`` for the language.
+            Vectors of several languages must be aligned.
         vector_width: Numbers of a vector.
-        missing_vector: Switch: what a word without a vector in its own language has.
-        unknown_share: In training, the share of the words that occur once in the data whose vector
-            is replaced by that of unknown words, which is 0.
+        missing_vector, padding_mask: Switches (`trainer.systems.orderfree.SWITCHES`).
+        unknown_share: In training, share of the words that occur once whose vector becomes 0.
         upos_width: Of the embedding of universal tags.
         context: ``selfatt`` or ``rnn``.
         root_position: ``first``: ROOT is a word before the others; ``none``: it is not read.
         layers, heads, head_size, feed_forward: Size of the Transformer; its width is the input's.
-        position: ``relative``: how far two words are apart; ``directed``: and on which side;
+        position: ``relative``: the distance of two words; ``directed``: and on which side;
             ``absolute``: sinusoids beside the input; ``none``.
-        attention_residual: What attention is added to: the ``states``, or these ``normed``, as in
-            the encoder of Ahmad et al. 2019 (CoNLL), commit f9b6acd.
+        attention_residual: Attention is added to the ``states``, or to these ``normed``, as in the
+            encoder of Ahmad et al. 2019 (CoNLL), commit f9b6acd.
         max_distance: Words farther apart than this count as this far.
         position_width: Of the sinusoids.
-        padding_mask: Switch (`trainer.systems.orderfree.SWITCHES`).
         rnn_layers, rnn_width: Bidirectional LSTMs, and the width of each direction.
         word_dropout, tag_dropout: Of whole words' vectors or states, and of whole tags.
-        attention_dropout, feed_forward_dropout, layer_dropout: Of attention weights, between the
-            two maps of a feed-forward network, and of the output of both parts of a layer.
-        rnn_dropout: Of the input and of the recurrent states of an LSTM; a sentence has the same
-            mask at all words.
+        attention_dropout, feed_forward_dropout, layer_dropout: Of attention weights, inside a
+            feed-forward network, and of the output of both parts of a layer.
+        rnn_dropout: Of input and states of an LSTM, the same at all words of a sentence.
     """
 
     name: str = "orderfree.v1"
@@ -78,11 +75,9 @@ class OrderFreeOptions(FrozenOptions):
     rnn_dropout: Probability = 0.33
 
     def matrices(self) -> tuple[str, ...]:
-        """None: trees are what is predicted."""
         return ()
 
     def extras(self) -> tuple[str, ...]:
-        """The vectors or states of words, if they are read, and which words are rare."""
         return {
             "none": (),
             "states": ("word_states",),
@@ -90,7 +85,6 @@ class OrderFreeOptions(FrozenOptions):
         }[self.words]
 
     def stream_options(self) -> Mapping[str, Any]:
-        """Nothing: words are those of parses."""
         return {}
 
     def new_encoder(self) -> Mapping[str, Any] | None:
@@ -101,7 +95,6 @@ class OrderFreeOptions(FrozenOptions):
         return {"model_type": "bert", "num_hidden_layers": self.layers, **sizes}
 
     def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
-        """The dataset with parses, which have words and tags, and with what is read of words."""
         from featurestore import ParsedDataset
 
         if self.words == "states":
@@ -121,11 +114,9 @@ class OrderFreeOptions(FrozenOptions):
         return ParsedDataset(store, dataset)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arrays with a position for ROOT and for each word."""
         return sentence_arrays(arrays, root=self.root_position == "first")
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse other sequences than whole examples, and vectors without a file."""
         check_separate_trees(self.name, data)
         if data.template or data.stride is not None or data.level != "document":
             raise SpecError(
@@ -139,7 +130,6 @@ class OrderFreeOptions(FrozenOptions):
             )
 
     def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:
-        """Warn of sentences that no batch is drawn from."""
         from featurestore import ParsedDataset
 
         ends = values.get("training.buckets") or ()

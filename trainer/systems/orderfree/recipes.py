@@ -1,8 +1,7 @@
 """The order-free parser's runs (Ahmad et al. 2019; the dissertation's chapter 3).
 
 Trained on the gold trees of one language, selected on its dev split, scored on all others. The
-treebanks are one dataset, `ud`, with a language for each. For word vectors, set ``model.vectors``;
-the delexicalised recipes read universal tags alone.
+treebanks are one dataset, `ud`, with a language for each. For word vectors, set ``model.vectors``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Bidirectional LSTMs with variational dropout (Gal and Ghahramani 2016).
 
-A sentence has one mask of the input and one of the recurrent states of each LSTM, at all words
-alike, and the same for all four gates.
-
-Letters in shapes: ``T`` the two directions, ``B`` sentences, ``W`` positions, ``D`` width, ``H``
-width of a direction, ``G`` the four gates' (4 H).
+A sentence has one mask of the input and one of the recurrent states of each LSTM, at all words and
+for all gates alike. In shapes, ``T`` are directions, ``H`` their width, ``G`` the gates' (4 H).
 """
 
 from __future__ import annotations
@@ -22,15 +19,6 @@ class VariationalBiLstm(nn.Module):
 
     The backward half reads each sentence turned round. Where masks are drawn, steps are taken one
     by one, of both directions at once: torch's own LSTM masks no recurrent states.
-
-    Args:
-        width: Of the input.
-        hidden: Of each direction.
-        layers: How many.
-        dropout: Of input and recurrent states.
-
-    Attributes:
-        width: Of the output.
     """
 
     def __init__(self, width: int, hidden: int, layers: int, dropout: float) -> None:
@@ -43,12 +31,7 @@ class VariationalBiLstm(nn.Module):
 
     @in_full_precision
     def forward(self, states_BWD: Tensor, real_BW: Tensor) -> Tensor:
-        """The states of the words with what is around them. *Shape:* (B, W, width).
-
-        Args:
-            states_BWD: Of the words.
-            real_BW: Where a word is; words come before padding. bool.
-        """
+        """The states of the words in context; words come before padding. *Shape:* (B, W, width)."""
         turned_BW = _turned(real_BW)
         for number in range(len(self.forwards)):
             if self.training and self.dropout:
@@ -63,8 +46,7 @@ class VariationalBiLstm(nn.Module):
     def with_memory(self, states_BWD: Tensor, real_BW: Tensor) -> tuple[Tensor, Tensor]:
         """The states, and the memory of the last layer when each direction has read all words.
 
-        Returns:
-            *Shape:* (B, W, width), and (B, width): forwards beside backwards.
+        *Shape:* (B, W, width), and (B, width): forwards beside backwards.
         """
         turned_BW, memories_TBWH = _turned(real_BW), states_BWD.new_zeros(0)
         for number in range(len(self.forwards)):
@@ -76,12 +58,7 @@ class VariationalBiLstm(nn.Module):
     def _stepwise(
         self, number: int, states_BWD: Tensor, turned_BW: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """A layer with its masks, step by step.
-
-        Returns:
-            States, both directions beside each other, (B, W, width), and memories in the order of
-            the steps, (T, B, W, H).
-        """
+        """A layer's states (B, W, width), step by step, and memories (T, B, W, H) in that order."""
         cells = [self.forwards[number], self.backwards[number]]
         both_TBWD = torch.stack([states_BWD, states_at(states_BWD, turned_BW)])
         T, B, W, D = both_TBWD.shape
@@ -113,7 +90,7 @@ class VariationalBiLstm(nn.Module):
 
 
 def _turned(real_BW: Tensor) -> Tensor:
-    """The word at each place when sentences are turned round; padding stays. int64, (B, W)."""
+    """Position of the word at each place when sentences are turned round; padding stays."""
     counts_B1 = real_BW.sum(1, keepdim=True)
     places_W = torch.arange(real_BW.shape[1], device=real_BW.device)
     return torch.where(real_BW, counts_B1 - 1 - places_W, places_W)

@@ -1,9 +1,9 @@
 """Word vectors from files in fastText's text format, beside the parses that have the words.
 
 Published: fastText's vectors of Wikipedia (Bojanowski et al. 2017), brought into one space by Smith
-et al. (2017). A word is looked for with its digits as 0, then in lower case; a word without a
-vector has zeros, which in training stands for some rare words too. As released it has the vector of
-the English word that is written alike, where there is one.
+et al. (2017). A word is looked for with its digits as 0, then in lower case; without a vector it
+has zeros, as some rare words in training, or, as released, the vector of the English word that is
+written alike.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from featurestore import FeatureDataset, FeatureStore
 
 Vectors = Mapping[str, NDArray[np.float16]]
-"""The vector of each word that has one."""
 
 _DIGIT: Final = re.compile(r"[0-9]")
 _FALLBACK: Final = "en"
@@ -40,14 +39,8 @@ _FALLBACK: Final = "en"
 class VectoredDataset(ParsedDataset):
     """A dataset whose streams give ``word_states``, the vectors of its words, and ``rare_words``.
 
-    Only the vectors of the dataset's own words are held. A word is rare that occurs once in it.
-
-    Args:
-        store: The store.
-        data: The dataset; an example has one text.
-        pattern: Path of the file; ``{lang}`` in it stands for an example's language.
-        width: Numbers of a vector.
-        missing: What a word without a vector in its own language has.
+    Only the vectors of the dataset's own words are held; those that occur once are rare. An example
+    has one text. ``{lang}`` in ``pattern``, the path of the file, stands for its language.
     """
 
     def __init__(
@@ -75,7 +68,6 @@ class VectoredDataset(ParsedDataset):
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        """The record of a run, with the vectors of its words."""
         found = {
             lang: fingerprint({word: of.tobytes().hex() for word, of in sorted(own.items())})
             for lang, own in self.vectors.items()
@@ -85,7 +77,6 @@ class VectoredDataset(ParsedDataset):
     def open_reader(
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> WindowReader:
-        """See `StreamedDataset.open_reader`."""
         return VectorsReader(self, super().open_reader(stored, offsets, tokens))
 
     def _read(self, lang: str, words: Iterable[str]) -> Vectors:
@@ -97,20 +88,17 @@ class VectoredDataset(ParsedDataset):
         return {**found, **read_vectors(english, others, self.width)}
 
     def _texts(self) -> Iterable[tuple[str, list[str]]]:
-        """Language and words of each example."""
         for start in range(0, len(self), _AT_ONCE):
             examples = np.arange(start, min(start + _AT_ONCE, len(self)))
             for example, own in zip(examples.tolist(), self.records(examples), strict=True):
                 yield self.lang_of(example), own[0].parse.form
 
     def lang_of(self, example: int) -> str:
-        """The language of an example, by its position."""
         _, lang = self.rows.parts[int(self.rows.part[example])]
         return lang
 
 
 _AT_ONCE: Final = 4096
-"""Examples whose parses are read together."""
 
 
 class VectorsReader:
@@ -120,11 +108,9 @@ class VectorsReader:
         self._data, self._reader = data, reader
 
     def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
-        """Bring the files of examples to this machine, where copies are kept, while wanted."""
         self._reader.fetch(examples, is_wanted)
 
     def read(self, examples: NDArray[np.int64]) -> Window:
-        """The examples, in the order asked."""
         window = self._reader.read(examples)
         own = {field.name: getattr(window, field.name) for field in fields(window)}
         langs = [self._data.lang_of(example) for example in examples.tolist()]
@@ -133,18 +119,12 @@ class VectorsReader:
 
 @dataclass(frozen=True)
 class VectoredWindow(ParsedWindow):
-    """Examples with their parses, of whose words the vectors are found batch by batch.
-
-    Attributes:
-        langs: Language of each example.
-        data: Has the vectors.
-    """
+    """Examples with their parses, of whose words the vectors are found batch by batch."""
 
     langs: list[str] = field(default_factory=list)
     data: VectoredDataset | None = None
 
     def batch(self, start: int, end: int) -> Window:
-        """Examples ``start`` to ``end``, with ``word_states`` and ``rare_words``, too."""
         window = super().batch(start, end)
         assert self.data is not None
         states, rare = [], []
@@ -172,11 +152,8 @@ def as_looked_up(form: str) -> str:
 def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
     """The vectors that a file has of some words; of those alone that are asked for.
 
-    Args:
-        path: Lines of a word and its numbers, spaces between them; before them a line with the
-            number of words and of numbers, which may be missing.
-        words: As `as_looked_up` gives them.
-        width: How many numbers there must be.
+    A line is a word and its numbers, with spaces between them; a first line with the number of
+    words and of numbers may be missing. ``words`` are as `as_looked_up` gives them.
     """
     wanted = {name: None for word in words for name in (word, word.lower())}
     found: dict[str, NDArray[np.float16]] = {}

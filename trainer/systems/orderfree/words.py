@@ -1,10 +1,8 @@
 """From pieces to words: the arrays of a stream with a position for ROOT and for each word.
 
 Words and tags are those of parses, so that words without a piece are among them, and nothing is
-cut. Of texts in memory, which come without parses, the words that have a piece are known.
-
-Letters in shapes: ``B`` examples, ``L`` positions: ROOT if it is read, and words; ``W`` words,
-``D`` width of states.
+cut. Of texts in memory, which come without parses, the words that have a piece are known. ``L``
+positions are ``W`` words, and ROOT if it is read.
 """
 
 from __future__ import annotations
@@ -23,18 +21,14 @@ _UPOS = {name: number for number, name in enumerate(UPOS)}
 
 
 def sentence_arrays(arrays: Mapping[str, Any], root: bool = True) -> dict[str, Any]:
-    """The arrays of a batch with a position for each word, as a model and a task read them.
+    """The arrays of a batch with a position for ROOT, if it is read, and for each word.
 
-    Args:
-        arrays: What a stream gives, with ``parses`` or without.
-        root: Whether ROOT has the position before the words.
-
-    Returns:
-        What is said of whole examples, as it was. ``upos`` of each position, 0 for ROOT, for which
-        ``special_tokens_mask`` is true; ``parents`` -1 and ``deprel`` 0: trees are predicted.
-        ``word_layout``, in which each word has the position of its own; ``word_ids`` and
-        ``segment_ids``, -1 where no word is. ``word_states`` as an array, (B, L, D), 0 at ROOT;
-        ``rare_words``, bool (B, L), where they are given.
+    * ``upos`` of each position, 0 for ROOT, for which ``special_tokens_mask`` is true;
+    * ``parents`` -1 and ``deprel`` 0: trees are predicted;
+    * ``word_layout``, in which each word has the position of its own;
+    * ``word_ids`` and ``segment_ids``, -1 where no word is;
+    * ``word_states``, (B, L, D), 0 at ROOT, and ``rare_words``, bool (B, L), where they are given;
+    * arrays of whole examples, as they were.
     """
     if "parses" in arrays:
         layout = _layout_of_parses(arrays["parses"], root)
@@ -91,7 +85,6 @@ def _layout_of_parses(parses: Sequence[Sequence[Parse]], root: bool) -> WordLayo
 def _one_text(
     words: NDArray[np.int64], sentences: NDArray[np.int64], first: NDArray[np.int64], root: bool
 ) -> WordLayout:
-    """The layout of words that each have a position, one text in a row."""
     W = words.shape[1]
     real = words >= 0
     places = np.where(real, np.arange(W), -1)
@@ -117,7 +110,6 @@ def _upos_of_parses(parses: Sequence[Sequence[Parse]], shape: tuple[int, ...]) -
 def _layout_of_pieces(
     arrays: Mapping[str, Any], root: bool
 ) -> tuple[WordLayout, NDArray[np.uint8]]:
-    """Layout and tags of the words that have a piece."""
     found = word_layout(arrays)
     upos = np.zeros(found.words.shape, np.uint8)
     row, column = np.nonzero(found.pieces >= 0)
@@ -128,10 +120,7 @@ def _layout_of_pieces(
 def _states(
     examples: Sequence[Any], layout: WordLayout, length: int, root: bool
 ) -> NDArray[np.float16]:
-    """States of words, from those of whole examples. *Shape:* (B, L, D).
-
-    A word without a piece has no state of its own, and takes that of the word before it.
-    """
+    """States of words (B, L, D); a word without a piece takes that of the word before it."""
     width = examples[0].states.shape[1] if examples else 0
     found = np.zeros((len(examples), length, width), np.float16)
     for row, example in enumerate(examples):
@@ -148,7 +137,6 @@ def _states(
 
 
 def _shifted(values: NDArray[Any], root: bool, at_root: Any) -> NDArray[Any]:
-    """Values of words with one for ROOT before them. *Shape:* (B, W) to (B, 1 + W)."""
     return np.pad(values, ((0, 0), (1, 0)), constant_values=at_root) if root else values
 
 

@@ -1,15 +1,12 @@
 """A stock encoder some of whose heads are scaled around the parents of words: PASCAL.
 
-Bugliarello and Okazaki 2020 (ACL, https://aclanthology.org/2020.acl-main.147), "Enhancing Machine
-Translation with Dependency-Aware Self-Attention", section 3, "Parent-Scaled Self-Attention". With
-p_t the middle of the pieces of the parent of piece t, the scaled scores s of a head become
+Bugliarello and Okazaki 2020 (https://aclanthology.org/2020.acl-main.147), section 3. With p_t the
+middle of the pieces of the parent of piece t, the scaled scores s of a head become
 
     n_tj = s_tj d_tj,  d_tj = exp(-(j - p_t)^2 / (2 v)) / sqrt(2 pi v)
 
-before the softmax, v = 1. Parent ignoring: in training, a row of d is 1 with a probability q.
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``K`` syntactic heads (the first of the N), ``L``
-wordpieces.
+before the softmax, v = 1. Parent ignoring: in training, a row of d is 1 with a probability q. ``K``
+syntactic heads are the first of ``N``.
 """
 
 from __future__ import annotations
@@ -57,11 +54,9 @@ class PascalEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder whose attention is scaled."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         if self.options.use_syntax:
             check_reads_syntax(self.encoder.config._attn_implementation)
             options["syntax"] = self.syntax(batch.extra(PARENT_POSITIONS))
@@ -89,25 +84,15 @@ class PascalEncoder(Encoder):
         return found
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Check the stock encoder's attention."""
         self.check_attention()
 
     def check_attention(self) -> None:
-        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.options.use_syntax:
             check_reads_scores(self.encoder)
 
 
 def parent_density(parents_BL: Tensor, variance: float = 1.0) -> Tensor:
-    """The normal density at each position around the parent of each.
-
-    Args:
-        parents_BL: Positions of the parents; below 0 for none, whose row is 1 throughout.
-        variance: Of the distribution.
-
-    Returns:
-        *Shape:* (B, L, L), float32.
-    """
+    """Normal density around each position's parent; 1 if that is below 0. (B, L, L), float32."""
     place_L = torch.arange(parents_BL.shape[1], device=parents_BL.device)
     squares_BLL = (place_L - parents_BL.float()[:, :, None]).square()
     density_BLL = (-squares_BLL / (2 * variance)).exp() / math.sqrt(2 * math.pi * variance)
@@ -115,13 +100,10 @@ def parent_density(parents_BL: Tensor, variance: float = 1.0) -> Tensor:
 
 
 def placed(factor_BKLL: Tensor, heads: int, variant: Variant = "as_published") -> Tensor:
-    """The factors of the first K heads; as released, of all heads.
+    """The factors of the first K heads, (B, K, L, L); as released, of all heads, (B, N, L, L).
 
     The release flattens examples and heads with the heads inside, and multiplies the last K B of
     the B N rows.
-
-    Returns:
-        *Shape:* (B, K, L, L); as released (B, N, L, L).
     """
     if not is_released(variant):
         return factor_BKLL

@@ -43,24 +43,19 @@ class PascalOptions(ModelOptions):
             raise SpecError(f"model.variance is {self.variance}; it must be above 0 and finite")
 
     def extras(self) -> tuple[str, ...]:
-        """The positions of parents, unless the trees are left out."""
         return (PARENT_POSITIONS,) if self.use_syntax else ()
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arrays with the positions of parents."""
         if not self.use_syntax:
             return arrays
         return {**arrays, PARENT_POSITIONS: parent_positions(arrays)}
 
 
 def parent_positions(arrays: Mapping[str, Any]) -> NDArray[np.float32]:
-    """The middle of the pieces of the parent of each piece's word.
+    """The middle of the pieces of the parent of each piece's word, from 0. (B, L), float32.
 
-    A root is its own parent, as in the release, and so is a word of which truncation removed all
-    that is above it.
-
-    Returns:
-        Counted from 0; -1 at special tokens and padding, which have none. *Shape:* (B, L), float32.
+    It is -1 at special tokens and padding. A root is its own parent, as in the release, and so is a
+    word of which truncation removed all that is above it.
     """
     shown = shown_words(arrays)
     row, column = np.nonzero(shown.numbers >= 0)

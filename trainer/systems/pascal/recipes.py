@@ -1,9 +1,8 @@
 """Masked language modelling with parent-scaled attention, from scratch.
 
-The paper translates; these runs fill masks instead. Heads, layers and the probability of parent
-ignoring are those of its English to German runs on News Commentary (release, commit 251a9ca): two
-heads of the first layer, and 0.4. Data, size and training are those of `trainer.recipes.trees`, our
-own choice.
+The paper translates; these runs fill masks instead. Heads, layers and parent ignoring are those of
+its English to German runs on News Commentary (release, commit 251a9ca). Data, size and training are
+those of `trainer.recipes.trees`, our own choice.
 """
 
 from __future__ import annotations

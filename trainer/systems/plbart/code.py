@@ -18,9 +18,6 @@ def python_line(code: str) -> str:
     (Lachaux et al. 2020, https://arxiv.org/abs/2006.03511, section 4.1). White space within strings
     is single spaces.
 
-    Raises:
-        SyntaxError: The code cannot be divided into tokens.
-
     >>> python_line("if x:  # why\n    y = 'a b'\n")
     "if x : NEW_LINE INDENT y = 'a b' NEW_LINE DEDENT"
     """
@@ -34,13 +31,7 @@ def python_line(code: str) -> str:
 
 
 def functions_of(code: str) -> Iterator[tuple[str, str | None]]:
-    """The functions of a module, those inside others left out: a line each, and the docstring.
-
-    The line is without the docstring, so that a model can learn to write it.
-
-    Raises:
-        SyntaxError: It is not Python of this version.
-    """
+    """Line and docstring of each outermost function of a module; the line is without it."""
     for node in _outermost(ast.parse(code)):
         text = ast.get_docstring(node)
         if text is not None:

@@ -1,7 +1,4 @@
-"""PLBART: an encoder, and a decoder that belongs to the model and not to a task.
-
-Letters in shapes: ``B`` sequences, ``L`` positions, ``D`` width of the states.
-"""
+"""PLBART: an encoder, and a decoder that belongs to the model and not to a task."""
 
 from __future__ import annotations
 
@@ -41,15 +38,10 @@ class PlbartEncoder(StockEncoder):
 
     @property
     def own_decoder(self) -> GeneratingDecoder:
-        """The decoder."""
         return self.decoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder.
-
-        The decoder reads the pieces behind the last of them, as BART's does to classify: its state
-        at the last position has read all.
-        """
+        """Encode a batch; to classify, the decoder reads the pieces behind the last of them."""
         encoding = super().forward(batch, **options)
         if self.options.states == "encoder":
             return encoding
@@ -61,14 +53,12 @@ class PlbartEncoder(StockEncoder):
         return SyntaxEncoding(last_hidden_state=output.last_hidden_state)
 
     def at_step(self, step: int) -> None:
-        """Set the dropout of a step, in encoder and decoder."""
         dropout = self.options.dropout_at(step)
         for module in self.modules() if dropout is not None else ():
             if isinstance(getattr(module, "dropout", None), float):  # so transformers' layers
                 module.dropout = dropout  # type: ignore[assignment]
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Take the weights of the run to start from."""
         start = recipe.model.starts_from
         if start is None:
             return

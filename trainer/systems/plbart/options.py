@@ -17,17 +17,15 @@ BART: Final = "parsebank-plbart"
 
 @dataclass(frozen=True, slots=True)
 class PlbartOptions(TransformerOptions):
-    """An encoder and a decoder that share their embeddings, built new for the data's tokenizer.
+    """An encoder and a decoder of the same, published size, that share embeddings, built new.
 
-    The defaults are the published size; the decoder has that of the encoder. A size that is
-    published for pre-training holds for runs that start from it, too.
+    A size that is published for pre-training holds for runs that start from it, too.
 
     Attributes:
         start_from: Folder of a run of ``plbart.v1``, whose sizes and weights are taken.
-        states: Whose states a task reads: those of the ``encoder``, which tasks with a text to
-            write need; or those of the ``decoder`` over the same pieces, to classify.
-        dropout_steps: Steps of the optimizer at which ``layer_dropout`` becomes the next one of
-            ``dropouts``.
+        states: States that a task reads: those of the ``encoder``, which tasks with a text to write
+            need; or those of the ``decoder`` over the same pieces, to classify.
+        dropout_steps: Steps at which ``layer_dropout`` becomes the next one of ``dropouts``.
         dropouts: One for each of these steps.
     """
 
@@ -47,12 +45,10 @@ class PlbartOptions(TransformerOptions):
 
     @property
     def has_decoder(self) -> bool:
-        """True: tasks that write a text take the model's own decoder."""
         return True
 
     @property
     def starts_from(self) -> Path | None:
-        """The folder ``start_from``."""
         return None if self.start_from is None else Path(self.start_from)
 
     def dropout_at(self, step: int) -> float | None:
@@ -73,7 +69,6 @@ class PlbartOptions(TransformerOptions):
         return passed[-1] if passed else None
 
     def new_encoder(self) -> dict[str, Any]:
-        """An encoder of these sizes, or of those of the run to start from."""
         if self.starts_from is not None:
             content = run_config(self.starts_from)
             if content["model"]["name"] != self.name:

@@ -1,15 +1,10 @@
 """PLBART's runs (Ahmad et al. 2021): denoising of three languages, and what starts from it.
 
-Pre-training is as in sections 2.1 and 2.2 of the paper: 2,048 texts a step, 100,000 steps of Adam
-(beta2 .98, epsilon 1e-6) at 3e-4 after 2,000 of warm-up, then linear decay, dropout .1, .05 from
-50,000 on and 0 from 80,000 on, and languages in proportion to their texts to the power .3. Weight
+Pre-training is as in sections 2.1 and 2.2 of the paper, fine-tuning as in section 2.3. Weight
 decay, clipping and the loss, a plain cross-entropy, are those of the released script
 (``pretrain/absolute.sh``, commit 2bd0b7e), of which the paper says nothing. That script has no
 schedule of dropout and names no beta2, which is .999 in fairseq; nor does fairseq spare biases and
-LayerNorm from decay.
-
-Fine-tuning is as in section 2.3: batches of 32 at 3e-5, 2,500 steps of warm-up, at most 100,000,
-patience 10. Set ``model.start_from`` to the pre-trained run.
+LayerNorm from decay. To fine-tune, set ``model.start_from`` to the pre-trained run.
 """
 
 from __future__ import annotations
@@ -60,7 +55,6 @@ _FINE_TUNING: Final = TrainingOptions(
 
 
 def _texts(dataset: str) -> DataOptions:
-    """Pieces without trees."""
     return DataOptions(
         dataset=dataset,
         policy="none",

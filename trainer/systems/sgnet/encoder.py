@@ -1,13 +1,9 @@
 """SG-Net: one more layer in which each word attends to itself and its ancestors.
 
-Zhang et al. 2020 (AAAI), "SG-Net: Syntax-Guided Machine Reading Comprehension": the mask of
-equation 6 in a layer on top of a stock encoder (equation 7), whose states are then mixed with the
-encoder's own (dual aggregation, equations 8 and 9).
-
-Equation 7 multiplies the scores by the mask, which would leave masked positions a weight; we mask
-them out, as the release does.
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
+Zhang et al. 2020 (AAAI): the mask of equation 6 in a layer on top of a stock encoder (equation 7),
+whose states are then mixed with the encoder's own (dual aggregation, equations 8 and 9). Equation 7
+multiplies the scores by the mask, which would leave masked positions a weight; we mask them out, as
+the release does.
 """
 
 from __future__ import annotations
@@ -34,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class DualAggregation(nn.Module):
-    """The encoder's states H and the syntax-guided H', mixed.
+    """Mixes the encoder's states H and the syntax-guided H'.
 
     Published: ``alpha H + (1 - alpha) H'`` with a fixed alpha (equation 9). Released: ``gamma (w_0
-    H + w_1 H')`` with w the softmax of two learned numbers, both 0.5 at first, and a learned
-    gamma, 1 at first.
+    H + w_1 H')`` with w the softmax of two learned numbers, both 0.5 at first, and a learned gamma,
+    1 at first.
     """
 
     own_initial_weights = True
@@ -52,13 +48,11 @@ class DualAggregation(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Equal shares, nothing scaled."""
         if self.weights_2 is not None and self.gamma is not None:
             nn.init.constant_(self.weights_2, 0.5)
             nn.init.constant_(self.gamma, 1.0)
 
     def forward(self, own_BLD: Tensor, guided_BLD: Tensor) -> Tensor:
-        """The mix. *Shape:* (B, L, D)."""
         if self.weights_2 is None or self.gamma is None:
             return torch.lerp(guided_BLD, own_BLD, self.alpha)
         own, guided = self.weights_2.softmax(0)
@@ -67,10 +61,7 @@ class DualAggregation(nn.Module):
 
 
 class SgNetEncoder(Encoder):
-    """A stock encoder, a syntax-guided layer, and the mix of both.
-
-    Without syntax it is the stock encoder alone, the paper's baseline.
-    """
+    """A stock encoder, a syntax-guided layer, and their mix; without syntax the first alone."""
 
     gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
 
@@ -89,11 +80,9 @@ class SgNetEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder below the syntax-guided layer."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         output = run_encoder(self.encoder, batch, **options)
         states_BLD = output.last_hidden_state
         if self.aggregation is not None:
@@ -105,26 +94,21 @@ class SgNetEncoder(Encoder):
         )
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Check that the syntax-guided layer obeys its mask."""
         self.check_attention()
 
     def check_attention(self) -> None:
-        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.guided is not None:
             check_layer_obeys(self.guided, self.encoder, self.mask, self._guided)
 
     def _guided(self, states_BLD: Tensor, batch: SyntaxBatch) -> Tensor:
-        """The states after the further layer."""
         assert self.guided is not None
         guided_BLD: Tensor = self.guided(states_BLD, self._attention_mask(batch, states_BLD))
         return guided_BLD
 
     def _seen(self, batch: SyntaxBatch) -> Tensor:
-        """``[i, j]``: i may attend to j. *Shape:* (B, L, L), bool."""
         return batch.extra(self.mask)
 
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
-        """The layer's mask, as its implementation wants it. *Shape:* (B, 1, L, L)."""
         mask_B1LL = never_empty(self._seen(batch), batch)[:, None]
         if self.encoder.config._attn_implementation != EAGER:
             return mask_B1LL

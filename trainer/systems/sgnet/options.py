@@ -20,9 +20,9 @@ class SgNetOptions(ModelOptions):
     """A stock encoder, and a layer in which each word attends to itself and its ancestors.
 
     Attributes:
-        mask: A switch (`trainer.systems.sgnet.SWITCHES`); or ``convert_span``, the released mask
-            as the release's script of that name makes it: every piece attends to itself.
-        aggregation: A switch: how the states before and after the layer are mixed.
+        mask: A switch (`trainer.systems.sgnet.SWITCHES`); or ``convert_span``, the released mask as
+            the script of that name makes it: every piece attends to itself.
+        aggregation: A switch: the mix of the states before and after the layer.
         alpha: Share of the encoder's own states, where the mix is fixed (equation 9).
     """
 
@@ -33,20 +33,16 @@ class SgNetOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """Options of the layer and of the mixture of its states."""
         return ("mask", "aggregation", "alpha")
 
     @property
     def mask_name(self) -> str:
-        """Name of the matrix that says what each word attends to."""
         return f"sgnet_mask(variant={self.mask})"
 
     def matrices(self) -> tuple[str, ...]:
-        """The mask, unless the trees are left out."""
         return (self.mask_name,) if self.use_syntax else ()
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse a root above all sentences."""
         check_separate_trees(self.name, data)
 
 
@@ -58,10 +54,10 @@ class SgNetTransformerOptions(TransformerOptions):
     """The Transformer's encoder, and a layer as that of `SgNetOptions`, for translation.
 
     Attributes:
-        masking: What the mask does to the scores of other words than ancestors. ``add``: they have
-            no weight; ``multiply``: their score is 0, which leaves them one.
-        aggregation: Whether the shares of the states before and after the layer are ``fixed``, or
-            ``learned`` with a factor of the mix, as the release of `SgNetOptions` has it.
+        masking: ``add``: words other than ancestors have no weight; ``multiply``: their score is 0,
+            which leaves them one.
+        aggregation: Shares of the states before and after the layer: ``fixed``, or ``learned`` with
+            a factor of the mix, as the release of `SgNetOptions` has it.
         alpha: Share of the encoder's own states, where they are fixed.
     """
 
@@ -72,13 +68,10 @@ class SgNetTransformerOptions(TransformerOptions):
 
     @property
     def mask_name(self) -> str:
-        """Name of the matrix that says what each word attends to."""
         return PUBLISHED_MASK
 
     def matrices(self) -> tuple[str, ...]:
-        """The mask, unless the trees are left out."""
         return (self.mask_name,) if self.use_syntax else ()
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse a root above all sentences."""
         check_separate_trees(self.name, data)

@@ -1,14 +1,10 @@
 """SG-Net's runs (Zhang et al. 2020, AAAI).
 
-Common to all: whole-word-masked BERT large, warm-up over the first tenth of the steps, weight decay
-0.01, epsilon 1e-6 (the default of the release's BertAdam), clipping at 1. The release has no
-dropout before the linear map that finds answers. Trees are of whole words, as the paper has it.
-
-SQuAD and RACE are as in ``run_squad.sh`` and ``run_race.sh`` (commit 3b23546) and the defaults of
-the scripts that these start, but for batches of 16, the least that the paper has; the recipes
-``-as-released`` have the scripts' 8. The release trains neither SNLI nor a verifier: SNLI's figures
-are chosen from the paper's ranges (learning rate 2e-5 or 3e-5, batches of 16, 24 or 32, 2 to 5
-passes, 128 pieces), and the verifier's are those of SQuAD.
+SQuAD and RACE are as in ``run_squad.sh`` and ``run_race.sh`` (commit 3b23546) and the defaults
+behind them (epsilon is BertAdam's), but for batches of 16, the least that the paper has;
+``-as-released`` has 8. The release trains neither SNLI nor a verifier: SNLI's figures are chosen
+from the paper's ranges (learning rate 2e-5 or 3e-5, batches of 16, 24 or 32, 2 to 5 passes, 128
+pieces), and the verifier's are those of SQuAD. It has no dropout before the map to answers.
 """
 
 from __future__ import annotations

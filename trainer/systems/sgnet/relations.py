@@ -1,8 +1,4 @@
-"""SG-Net's mask on a device: what each word attends to.
-
-What the matrices mean, and which paper they are from, is said where the host makes them
-(`syntax.matrices`). Letters in shapes: ``B`` sequences, ``N`` nodes of the longest.
-"""
+"""SG-Net's mask on a device."""
 
 from __future__ import annotations
 
@@ -26,10 +22,7 @@ def sgnet_mask(forest: DeviceForest, variant: SgNetVariant = "as_published") -> 
 
 
 def _yield_spans(forest: DeviceForest, alone: bool) -> Tensor:
-    """``[i, j]``: i lies in the span of j's subtree, which may be one node ``alone`` or not.
-
-    *Shape:* (B, N, N).
-    """
+    """``[i, j]``: i lies in the span of j's subtree, which may be one node if ``alone``."""
     own_N = torch.arange(forest.parents_BN.shape[1], device=forest.parents_BN.device)
     place_BN = own_N.expand(forest.parents_BN.shape)
     first_BN, last_BN = forest.lowest_below(place_BN), forest.highest_below(place_BN)

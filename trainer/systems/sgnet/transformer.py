@@ -1,11 +1,9 @@
 """SG-Net for translation: the syntax-guided layer on top of the Transformer's encoder.
 
-Zhang et al. 2020, "SG-Net: Syntax Guided Transformer for Language Representation": the layer and
-the mix are those of `trainer.systems.sgnet.encoder`. Equation 7 multiplies the scores by the mask,
-which gives forbidden positions a score of 0 and so a weight; ``masking=multiply`` does that to the
-letter. A decoder reads the mixed states (equation 16, whose keys are a misprint).
-
-Letters in shapes: ``B`` examples, ``N`` heads, ``L`` wordpieces, ``D`` width of the states.
+Zhang et al. 2020, "SG-Net: Syntax Guided Transformer for Language Representation". Equation 7
+multiplies the scores by the mask, which gives forbidden positions a score of 0 and so a weight;
+``masking=multiply`` does that to the letter. A decoder reads the mixed states (equation 16, whose
+keys are a misprint).
 """
 
 from __future__ import annotations
@@ -36,12 +34,10 @@ class SgNetTransformerEncoder(SgNetEncoder):
         self.multiplies = options.masking == "multiply"
 
     def check_attention(self) -> None:
-        """As that of `SgNetEncoder`, where the mask forbids something."""
         if not self.multiplies:
             super().check_attention()
 
     def _seen(self, batch: SyntaxBatch) -> Tensor:
-        """Everything, where the mask forbids nothing."""
         mask_BLL = super()._seen(batch)
         return torch.ones_like(mask_BLL) if self.multiplies else mask_BLL
 

@@ -1,10 +1,7 @@
 """Syntax-aware local attention: each layer also attends to what is near in the tree.
 
-Li et al. 2021 (Findings of ACL), "Improving BERT with Syntax-aware Local Attention", equations 3
-to 9. Local and global attention share queries, keys and values; a gate computed from a layer's
-input weighs the two for each position.
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states.
+Li et al. 2021 (Findings of ACL), equations 3 to 9. Local and global attention share queries, keys
+and values; a gate computed from a layer's input weighs the two for each position.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ class LocalGate(nn.Module):
         self.sign = 1.0 if variant == "as_released" else -1.0
 
     def forward(self, states_BLD: Tensor) -> Tensor:
-        """The shares, from 0 to 1. *Shape:* (B, L)."""
+        """Shares from 0 to 1. *Shape:* (B, L)."""
         # 1 - sigmoid(x) = sigmoid(-x).
         return torch.sigmoid(self.sign * self.linear(states_BLD)).squeeze(-1)
 
@@ -80,11 +77,9 @@ class SlaEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder that attends locally."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         if self.gates:
             check_reads_syntax(self.encoder.config._attn_implementation)
             options["near"] = self.near(batch)
@@ -96,7 +91,6 @@ class SlaEncoder(Encoder):
         )
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Check the stock encoder's attention, and mark the pieces that are punctuation."""
         self.check_attention()
         if self.punctuation_V is not None:
             tokenizer = profile.requirements
@@ -104,24 +98,18 @@ class SlaEncoder(Encoder):
             self.mark_punctuation(pieces_of(tokenizer.tokenizer, places))
 
     def near(self, batch: SyntaxBatch) -> Tensor:
-        """Positions that each one attends to locally. *Shape:* (B, L, L), bool."""
         near_BLL = batch.extra(self.mask)
         if self.punctuation_V is not None:
             near_BLL = near_BLL | self.punctuation_V[batch.input_ids_BL][:, None, :]
         return never_empty(near_BLL, batch)
 
     def mark_punctuation(self, pieces: Sequence[str]) -> None:
-        """Note the pieces that are near to everything, those whose string is punctuation.
-
-        Args:
-            pieces: String of each piece, by id.
-        """
+        """Make pieces whose string, by id, is punctuation near to everything."""
         assert self.punctuation_V is not None
         table_V = torch.from_numpy(released_punctuation(list(pieces)))
         self.punctuation_V[: len(table_V)] = table_V
 
     def check_attention(self) -> None:
-        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.gates:
             check_attends_locally(self.encoder, self.gates, self._states)
 
@@ -131,10 +119,7 @@ class SlaEncoder(Encoder):
 
 
 def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:
-    """Give a stock layer's self-attention its gate, which reads what the layer reads.
-
-    A hook can, and the attention function cannot: it sees queries, keys and values, no states.
-    """
+    """Give a stock layer's self-attention its gate by a hook, which sees the layer's states."""
 
     def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         return args, {**options, "local": LocalAttention(options["near"], gate(args[0]))}

@@ -20,9 +20,8 @@ class SlaOptions(ModelOptions):
     Attributes:
         threshold: Edges within which a piece is near; 3 in the paper, 4 in lr-sib.
         window, gate: Switches (`trainer.systems.sla.SWITCHES`).
-        punctuation: Whether punctuation is near to everything: what is tagged PUNCT (true), or, as
-            the authors' own code has it, ``pieces`` whose string is part of one string
-            (`syntax.matrices.released_punctuation`).
+        punctuation: Near to everything if tagged PUNCT (true), or, as in the authors' own code,
+            ``pieces`` whose string is part of one string (`syntax.matrices.released_punctuation`).
         local_layers: Layers that attend locally too, 0-based; all when left out.
     """
 
@@ -43,18 +42,14 @@ class SlaOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """Options of nearness and of the gates that weigh it."""
         return ("threshold", "window", "gate", "punctuation", "local_layers")
 
     @property
     def attends_locally(self) -> bool:
-        """True where layers have trees to attend by."""
         return self.use_syntax
 
     def matrices(self) -> tuple[str, ...]:
-        """The mask, where layers attend locally."""
         return (self.mask,) if self.attends_locally else ()
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse a root above all sentences."""
         check_separate_trees(self.name, data)

@@ -1,11 +1,6 @@
 """The runs of syntax-aware local attention (Li et al. 2021), as the scripts have them.
 
-Common to all: learning rate 3e-5, batches of 16, seed 17, trees of whole words, near means three
-edges. The tasks' metrics are Matthews' correlation for CoLA, accuracy for SST-2, and F0.5 of errors
-for FCE. Passes are given for CoLA alone; the others have as many.
-
-As released: the gate weighs the local attention, pieces whose string is punctuation are near to
-all, sentences are classified from BERT's own pooler, and FCE has six tags, scored by spans.
+Passes are given for CoLA alone; the others have as many.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""SLA's matrices on a device: the distance between windows, and the mask of what is near.
-
-What the matrices mean, and which paper they are from, is said where the host makes them
-(`syntax.matrices`). Letters in shapes: ``B`` sequences, ``N`` nodes of the longest.
-"""
+"""SLA's matrices on a device: the distance between windows, and the mask of what is near."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ _PUNCT: Final = upos_id("PUNCT")
 
 
 def sla_distance(forest: DeviceForest, variant: Variant = "as_published") -> Tensor:
-    """Distances from a node or one of its neighbours. *Shape:* (B, N, N)."""
+    """Distances from a node or one of its neighbours."""
     distance_BNN = forest.distance_BNN
     before_BN, after_BN = _neighbours(forest)
     windowed_BNN = torch.minimum(distance_BNN, _rows(distance_BNN, before_BN))

@@ -1,8 +1,4 @@
-"""Structural probes (Hewitt and Manning 2019, https://aclanthology.org/N19-1419).
-
-The probe is the head of the task ``structural_probe.v1``; it reads the states of words that the
-frozen encoder gives.
-"""
+"""Structural probes (Hewitt and Manning 2019, https://aclanthology.org/N19-1419)."""
 
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.frozen.options import FrozenOptions

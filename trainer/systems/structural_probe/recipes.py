@@ -1,14 +1,9 @@
 """Structural probes (Hewitt and Manning 2019), much as the authors train them.
 
-Common to both: layer 7 of BERT base, frozen, a linear map of full rank, Adam from 0.001, a tenth of
-it after each pass that is no better, batches of 20, at most 40 passes, an end after 5 without a
-better one.
-
-All of these are the release's (commit ad37b02): the configurations ``ptb-prd-BERTbase7`` and
-``ptb-pad-BERTbase7``, ``regimen.py``, and for the cased encoder ``convert_raw_to_bert.py``. It has
-such a configuration for every layer from 0 to 12. Its README counts layers of BERT base from 0 to
-11, without the embeddings, by which its layer 7 is our 8; comments in its configurations count from
-1 to 12, as we do.
+Figures are the release's (commit ad37b02): ``ptb-prd-BERTbase7`` and ``ptb-pad-BERTbase7``,
+``regimen.py``, and for the cased encoder ``convert_raw_to_bert.py``. Its README counts layers of
+BERT base from 0 to 11, without the embeddings, by which its layer 7 is our 8; comments in its
+configurations count from 1 to 12, as we do.
 """
 
 from __future__ import annotations

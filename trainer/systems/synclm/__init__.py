@@ -1,7 +1,6 @@
 """SynCLM: contrasts of phrases and of trees beside masked pieces (Zhang et al. 2022).
 
-The model is a stock encoder as it is. What it learns of trees comes from the objectives
-``phrase.v1`` and ``tree.v1``, which every other encoder of wordpieces can have too.
+Trees come from the objectives ``phrase.v1`` and ``tree.v1`` over a stock encoder as it is.
 """
 
 from trainer.systems.base import SYSTEMS, System

@@ -1,4 +1,4 @@
-"""A stock encoder as it is: what it is to learn of trees, its objectives teach it."""
+"""A stock encoder as it is; objectives teach it trees."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ class StockEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         output = run_encoder(self.encoder, batch, **options)
         return SyntaxEncoding(
             last_hidden_state=output.last_hidden_state,

@@ -1,11 +1,9 @@
 """The pre-training runs of SynCLM (Zhang et al. 2022), from RoBERTa base.
 
-Both losses and their samples are ``as published`` in the words of Gessler and Schneider 2023
-(equations 10 to 12), whose sets are those of lr-sib, but for phrases, which are one edge higher.
-Learning rate, warm-up, decay, betas, epsilon and steps are those of the release
-(PaddlePaddle/Research, commits 3ae825a8 and fa380b0f). It fills batches up to 6,250 pieces of
-sequences of 512; a batch here has 12 sequences. Clipping, evaluation and checkpoints are our own
-choice.
+Losses and samples are ``as published`` in the words of Gessler and Schneider 2023 (equations 10 to
+12), whose sets are those of lr-sib, but for phrases, which are one edge higher. The rest is the
+release's (PaddlePaddle/Research, commits 3ae825a8 and fa380b0f), but for batches, which it fills up
+to 6,250 pieces, and for clipping, evaluation and checkpoints, our own choice.
 """
 
 from __future__ import annotations

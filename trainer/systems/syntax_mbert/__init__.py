@@ -1,7 +1,6 @@
 """Syntax-MBERT (Ahmad et al. 2021, https://aclanthology.org/2021.acl-long.350).
 
-``syntax_bert.v1`` is the whole model; ``syntax_gat.v1`` is its graph encoder, which can be trained
-on trees before a task.
+``syntax_gat.v1`` is its graph encoder alone, to be trained on trees before a task.
 """
 
 from trainer.systems.base import SYSTEMS, System

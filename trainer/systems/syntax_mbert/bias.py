@@ -1,8 +1,4 @@
-"""From syntax states to the biases of each layer's attention.
-
-Letters in shapes: ``B`` examples, ``K`` syntactic heads, ``L`` wordpieces, ``D`` the encoder's head
-size, ``G`` width of the syntax states.
-"""
+"""From syntax states to the biases of each layer's attention."""
 
 from __future__ import annotations
 
@@ -15,18 +11,10 @@ from trainer.nn.attention import EncoderSyntax, LayerSyntax
 
 
 class AttentionBias(nn.Module):
-    """Two linear maps per syntactic layer: one for queries or values, one for keys.
+    """Two linear maps for the first heads of chosen layers: of queries or values, and of keys.
 
     Published (Ahmad et al. 2021, section 2.3): ``Attention(Q + g W_Q, K + g W_K, V)``. Released:
     ``Attention(Q, K + g W_K + b_K, V + g W_V + b_V)``.
-
-    Args:
-        width: Of the syntax states.
-        heads: Heads to bias, the first of each layer.
-        head_size: Of the encoder's heads.
-        layers: Which of the encoder's layers to bias.
-        encoder_layers: How many it has.
-        variant: Which of the two forms.
     """
 
     def __init__(
@@ -50,7 +38,6 @@ class AttentionBias(nn.Module):
         )
 
     def forward(self, states_BLG: Tensor) -> EncoderSyntax:
-        """The encoder's argument ``syntax``: one entry per layer."""
         return [self._layer(str(layer), states_BLG) for layer in range(self.encoder_layers)]
 
     def _layer(self, name: str, states_BLG: Tensor) -> LayerSyntax | None:

@@ -1,9 +1,8 @@
 """A stock encoder whose attention reads a dependency tree: Syntax-MBERT, for BERT and XLM-R.
 
-Ahmad et al. 2021, "Syntax-augmented Multilingual BERT for Cross-lingual Transfer"
-(https://aclanthology.org/2021.acl-long.350). A graph encoder over the tree gives each piece a
-state g, and g biases the attention of the first heads in chosen layers. The objectives
-``tree_distance.v1`` and ``tree_depth.v1`` probe g (``states=syntax``).
+A graph encoder over the tree gives each piece a state g, and g biases the attention of the first
+heads in chosen layers. The objectives ``tree_distance.v1`` and ``tree_depth.v1`` probe g
+(``states=syntax``).
 """
 
 from __future__ import annotations
@@ -62,11 +61,9 @@ class SyntaxBertEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder whose attention is biased."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         states_BLG = None
         if self.gat is not None and self.bias is not None:
             check_reads_syntax(self.encoder.config._attn_implementation)
@@ -82,13 +79,11 @@ class SyntaxBertEncoder(Encoder):
         )
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        """Check the stock encoder's attention, and load a graph encoder that was trained before."""
         self.check_attention()
         if self.gat is not None and self.options.gat_from is not None:
             words = cast(nn.Embedding, self.encoder.get_input_embeddings())
             load_graph_encoder(self.gat, words, self.options, profile.requirements)
 
     def check_attention(self) -> None:
-        """Refuse a stock encoder whose attention does not do what it is told, on a few pieces."""
         if self.bias is not None:
             check_reads_scores(self.encoder)

@@ -1,11 +1,8 @@
 """Graph attention over a dependency tree, as published and as released with Syntax-MBERT.
 
 A node attends to the nodes at most ``max_distance`` edges away in the full tree. The published
-layer has equations 2 and 3 of Ahmad et al. (2021, https://aclanthology.org/2021.acl-long.350); the
-released code has the additive layer of Veličković et al. (2018) in its place.
-
-Letters in shapes: ``B`` examples, ``N`` graph heads, ``L`` wordpieces, ``D`` head size, ``F``
-width of a layer's input, ``G`` = N * D width of its output.
+layer has equations 2 and 3 of Ahmad et al. (2021); the released code has the additive layer of
+Veličković et al. (2018) in its place. ``F`` and ``G`` = N * D are widths of input and output.
 """
 
 from __future__ import annotations
@@ -43,13 +40,11 @@ class DotProductGraphAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights: Xavier for each head by itself; the paper does not say."""
         bound = _xavier_bound(self.node_GF.shape[1], self.node_GF.shape[0] // self.heads)
         nn.init.uniform_(self.node_GF, -bound, bound)
         nn.init.uniform_(self.value_GF, -bound, bound)
 
     def forward(self, states_BLF: Tensor, allowed_BLL: Tensor) -> Tensor:
-        """States of the nodes after one step. *Shape:* (B, L, G)."""
         node_BNLD = _project(states_BLF, self.node_GF, self.heads)
         scores_BNLL = node_BNLD @ node_BNLD.transpose(2, 3) * node_BNLD.shape[-1] ** -0.5
         weights_BNLL = masked_softmax(scores_BNLL, allowed_BLL[:, None])
@@ -71,7 +66,7 @@ class AdditiveGraphAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights: Xavier for each head by itself, as released."""
+        """Draw Xavier weights for each head by itself, as released."""
         head_size = self.source_ND.shape[1]
         bound = _xavier_bound(self.node_GF.shape[1], head_size)
         nn.init.uniform_(self.node_GF, -bound, bound)
@@ -80,7 +75,6 @@ class AdditiveGraphAttention(nn.Module):
         nn.init.uniform_(self.target_ND, -bound, bound)
 
     def forward(self, states_BLF: Tensor, allowed_BLL: Tensor) -> Tensor:
-        """States of the nodes after one step. *Shape:* (B, L, G)."""
         node_BNLD = _project(states_BLF, self.node_GF, self.heads)
         source_BNL = torch.einsum("bnld,nd->bnl", node_BNLD, self.source_ND)
         target_BNL = torch.einsum("bnld,nd->bnl", node_BNLD, self.target_ND)
@@ -101,15 +95,6 @@ class GraphEncoder(nn.Module):
     """Raw word embeddings plus tags, some graph attention layers, one LayerNorm at the end.
 
     There are no residual connections, feed-forward layers or positions; paper and release agree.
-
-    Args:
-        width: Size of the encoder's word embeddings.
-        variant: Which graph attention (a switch).
-        layers, heads, head_size: Size of the graph encoder; its output is heads * head_size wide.
-        dropout: Probability for attention weights.
-        max_distance: Edges that a node sees, the paper's delta.
-        use_upos, use_deprel: Whether to add embeddings of the tags, of the relations.
-        eps: Of the LayerNorm.
     """
 
     def __init__(
@@ -151,7 +136,6 @@ class GraphEncoder(nn.Module):
 
 
 def graph_encoder(options: SyntaxBertOptions, stock: PreTrainedModel) -> GraphEncoder:
-    """A new graph encoder over the embeddings of a stock encoder."""
     words = cast(nn.Embedding, stock.get_input_embeddings())
     return GraphEncoder(
         words.embedding_dim,
@@ -168,7 +152,6 @@ def graph_encoder(options: SyntaxBertOptions, stock: PreTrainedModel) -> GraphEn
 
 
 def allowed(batch: SyntaxBatch, max_distance: int) -> Tensor:
-    """True where a path of at most ``max_distance`` edges joins two real pieces. (B, L, L)."""
     return (batch.distances() <= max_distance) & batch.reachable_BLL
 
 
@@ -181,7 +164,6 @@ def _xavier_bound(rows: int, columns: int) -> float:
 
 
 def _project(states_BLF: Tensor, weight_GF: Tensor, heads: int) -> Tensor:
-    """The states under one linear map, split into heads. *Shape:* (B, N, L, D)."""
     B, L, _ = states_BLF.shape
     return F.linear(states_BLF, weight_GF).view(B, L, heads, -1).transpose(1, 2)
 

@@ -2,8 +2,6 @@
 
 Ahmad et al. 2021, section 2.4: it is trained on the trees of Universal Dependencies with the
 distance and depth losses alone, then loaded into the whole model (`loading`).
-
-Letters in shapes: ``B`` examples, ``L`` wordpieces, ``G`` width of the states.
 """
 
 from __future__ import annotations
@@ -38,6 +36,5 @@ class SyntaxGatEncoder(Encoder):
         self.width = self.syntax_width = options.syntax_size
 
     def forward(self, batch: SyntaxBatch, **_options: Any) -> SyntaxEncoding:
-        """States of the graph encoder. *Shape:* (B, L, G)."""
         states_BLG = self.gat(self.embeddings(batch.input_ids_BL), batch)
         return SyntaxEncoding(last_hidden_state=states_BLG, syntax_states=states_BLG)

@@ -1,7 +1,4 @@
-"""Loading a graph encoder that was trained on trees into the whole model.
-
-The two models must agree in everything that the weights depend on.
-"""
+"""Loading a graph encoder that was trained on trees into the whole model."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ GRAPH_OPTIONS: Final = (
 """Options in which the two models must agree."""
 
 TREES: Final = ("policy", "joint_root", "separator_edge")
-"""Likewise of the data: how words, sentences and special tokens hang in the trees."""
+"""Options of the data in which they must agree: words, sentences and specials in the trees."""
 
 
 def load_graph_encoder(

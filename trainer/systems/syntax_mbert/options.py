@@ -31,7 +31,7 @@ class SyntaxBertOptions(ModelOptions):
         syntax_heads: Heads of a layer that syntax biases, the first ones.
         syntax_layers: Layers that it biases, 0-based; all when left out.
         gat_from: Folder of a run of ``syntax_gat.v1``, whose graph encoder is taken.
-        freeze_gat: Whether its weights stay as they are; it has no dropout then.
+        freeze_gat: Keep its weights as they are; it has no dropout then.
     """
 
     name: str = "syntax_bert.v1"
@@ -56,7 +56,6 @@ class SyntaxBertOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """Options of the graph encoder, and the heads that it biases."""
         return (
             *("gat", "attention_bias", "gat_layers", "gat_heads", "gat_head_size", "max_distance"),
             *("use_upos", "use_deprel", "syntax_heads", "syntax_layers"),
@@ -64,19 +63,13 @@ class SyntaxBertOptions(ModelOptions):
 
     @property
     def has_syntax_states(self) -> bool:
-        """Those of its graph encoder."""
         return True
 
     def matrices(self) -> tuple[str, ...]:
-        """Distances, unless the trees are left out."""
         return ("distance",) if self.use_syntax else ()
 
     def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:
-        """Warn where every switch is as released but the words that the model reads are not.
-
-        The released preprocessing gives the tokenizer the words of multiword tokens, which is
-        decided when a dataset is backfilled (`clients.expand`).
-        """
+        """Warn if all is as released but multiword tokens stay whole, which the release expands."""
         settings = {values.get(switch.option, "as_released") for switch in SWITCHES}
         if settings == {"as_released"} and dataset.spec.mode in _AS_WRITTEN:
             yield (
@@ -87,7 +80,6 @@ class SyntaxBertOptions(ModelOptions):
 
     @property
     def syntax_size(self) -> int:
-        """Width of the graph encoder's states."""
         return self.gat_heads * self.gat_head_size
 
 
@@ -98,5 +90,4 @@ class SyntaxGatOptions(SyntaxBertOptions):
     name: str = "syntax_gat.v1"
 
     def warnings(self, dataset: FeatureDataset, values: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG002
-        """None: no text is classified."""
         return iter(())

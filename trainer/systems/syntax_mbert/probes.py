@@ -14,5 +14,4 @@ def probes(weight: float, rank: int = 64) -> tuple[ObjectiveOptions, ...]:
 
 
 def weighing(weight: float) -> tuple[str, str]:
-    """The settings that give both probes this weight."""
     return (f"objectives.tree_distance.weight={weight}", f"objectives.tree_depth.weight={weight}")

@@ -1,13 +1,8 @@
 """Syntax-MBERT's runs (Ahmad et al. 2021, table 4), and those that the shipped scripts start.
 
-Hyper-parameters common to all: mBERT, learning rate 2e-5, AdamW with epsilon 1e-8 and no weight
-decay, no warm-up, linear decay, clipping at 1, batches of 32, 4 graph layers of 4 heads of 64,
-one syntactic head in every layer, selection on English dev accuracy every 2,000 steps.
-
-The scripts (commit 1af0ef5) start XNLI, PAWS-X, WikiAnn and mTOP; their figures were compared with
-``xlt_classify.sh``, ``panx.sh``, ``mtop.sh`` and the defaults of what these start, and lengths and
-steps between evaluations are theirs. For CoNLL, mATIS++ and SQuAD neither tells these: 128 pieces,
-1,000, 200 and 2,000 steps and batches of 8 questions are our own choice.
+The scripts (commit 1af0ef5) start XNLI, PAWS-X, WikiAnn and mTOP; figures were compared with
+``xlt_classify.sh``, ``panx.sh``, ``mtop.sh`` and their defaults. Lengths and steps between
+evaluations are theirs; for CoNLL, mATIS++ and SQuAD, and SQuAD's batches, they are our own choice.
 """
 
 from __future__ import annotations
@@ -89,12 +84,7 @@ def _tagging(dataset: str, *, weight: float, evaluate_every: int) -> Recipe:
 
 
 def as_released(recipe: Recipe, *further: str) -> Recipe:
-    """The run that the shipped script starts: every switch as released, alpha 1.
-
-    Args:
-        recipe: As published.
-        further: What else the script has otherwise.
-    """
+    """The run of the shipped script: every switch as released, alpha 1, and ``further``."""
     settings = [f"{switch.option}=as_released" for switch in SWITCHES]
     return variant(recipe, "as-released", *settings, *weighing(1), *further)
 

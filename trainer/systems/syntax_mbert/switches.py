@@ -1,4 +1,4 @@
-"""Where paper and release of Syntax-MBERT differ."""
+"""Differences between paper and release of Syntax-MBERT."""
 
 from trainer.switches import Switch
 

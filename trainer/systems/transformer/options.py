@@ -15,15 +15,12 @@ TRANSFORMER: Final = "parsebank-transformer"
 
 @dataclass(frozen=True, slots=True)
 class TransformerOptions(ModelOptions):
-    """The encoder of the Transformer, built new for the tokenizer of the data.
-
-    The defaults are the published base model.
+    """The encoder of the published base Transformer, built new for the tokenizer of the data.
 
     Attributes:
         layers, hidden_size, heads, feed_forward: Size of the encoder, and of a decoder over it.
         max_positions: Pieces that it has positions for; positions are sinusoidal.
-        layer_dropout: In encoder and decoder: of embeddings, of what each sub-layer gives, and of
-            attention weights.
+        layer_dropout: In encoder and decoder: of embeddings, outputs of sub-layers, and attention.
     """
 
     name: str = "transformer.v1"
@@ -44,7 +41,6 @@ class TransformerOptions(ModelOptions):
             )
 
     def new_encoder(self) -> dict[str, Any]:
-        """An encoder of these sizes, as transformers writes configurations."""
         if self.hidden_size % self.heads:
             raise SpecError(
                 f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "

@@ -1,9 +1,8 @@
 """Translation without syntax: the base model of Vaswani et al. 2017 as SG-Net's baseline has it.
 
-Sizes, Adam's betas and epsilon, learning rate, warm-up, label smoothing, batches, steps, and an
-evaluation every 1,000 of them are those of Zhang et al. 2020 (SG-Net), section 5.2: the rate rises
-for 8,000 steps to the inverse root of 512 times 8,000. The paper clips no gradients and says no
-length penalty; 0.6 is ours, as are sequences of at most 256 pieces and checkpoints.
+Figures are those of Zhang et al. 2020 (SG-Net), section 5.2: the rate rises for 8,000 steps to the
+inverse root of 512 times 8,000. The paper clips no gradients and says no length penalty; 0.6 is
+ours, as are sequences of at most 256 pieces and checkpoints.
 """
 
 from __future__ import annotations

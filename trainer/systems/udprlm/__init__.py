@@ -1,7 +1,4 @@
-"""UD-PrLM, pre-trained on trees and text, with trees in its last layer.
-
-The parser of pieces is `trainer.nn.piece_parser`, what it learns the task ``usl.v1``.
-"""
+"""UD-PrLM, pre-trained on trees and text, with trees in its last layer."""
 
 from trainer.switches import Switch
 from trainer.systems.base import SYSTEMS, System

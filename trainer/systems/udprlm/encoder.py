@@ -1,7 +1,4 @@
-"""UD-PrLM: an encoder, a parser of its pieces, and a layer that reads what the parser says.
-
-Letters in shapes: ``B`` sequences, ``L`` positions, ``D`` width of the states.
-"""
+"""UD-PrLM: an encoder, a parser of its pieces, and a layer that reads the parser's trees."""
 
 from __future__ import annotations
 
@@ -69,11 +66,9 @@ class UdPrlmEncoder(Encoder):
 
     @property
     def stock(self) -> PreTrainedModel:
-        """The encoder below the parser."""
         return self.encoder
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
-        """Encode a batch; ``options`` go to the encoder (such as ``output_attentions``)."""
         of_trees = options.pop("output_tree_scores", False)
         output = run_encoder(self.encoder, batch, **options)
         states_BLD, hidden = output.last_hidden_state, output.get("hidden_states")
@@ -92,7 +87,6 @@ class UdPrlmEncoder(Encoder):
         )
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
-        """Take the weights of the run to start from."""
         options = recipe.model
         if options.starts_from is None:
             return
@@ -101,7 +95,7 @@ class UdPrlmEncoder(Encoder):
         self._take(run_weights(options.starts_from, "encoder"))
 
     def _take(self, weights: dict[str, Tensor]) -> None:
-        """Weights of another encoder; either may have parts that the other lacks."""
+        """Load weights of another encoder; either may have parts that the other lacks."""
         own = self.state_dict()
         missing = [name for name in own if name not in weights]
         other = [name for name in own if name in weights and own[name].shape != weights[name].shape]
@@ -115,7 +109,6 @@ class UdPrlmEncoder(Encoder):
         self.load_state_dict({name: weights[name] for name in own if name in weights}, strict=False)
 
     def _attention_mask(self, batch: SyntaxBatch, states_BLD: Tensor) -> Tensor:
-        """The usual mask, as the layer's implementation wants it. *Shape:* (B, 1, L, L)."""
         L = batch.input_ids_BL.shape[1]
         mask_B1LL = batch.attention_mask_BL[:, None, None, :].expand(-1, 1, L, L)
         if self.encoder.config._attn_implementation != EAGER:

@@ -35,25 +35,22 @@ Corrected = Literal["as_published", "corrected"]
 class UdPrlmOptions(ModelOptions):
     """An encoder with a parser of its pieces on top, whose trees may reach one more layer.
 
-    Without ``encoder`` and ``start_from`` it is built new, as a BERT of the sizes here. Without
-    syntax it is the encoder alone.
+    Without ``encoder`` and ``start_from`` it is built new; without syntax it is the encoder alone.
 
     Attributes:
         layers, hidden_size, heads, feed_forward: Size of a new encoder, the further layer apart.
         max_positions: Pieces that it has positions for.
         layer_dropout: In it: of states and of attention weights.
-        start_from: Folder of a run of ``udprlm.v1``: its encoder, parser, labels and, where both
-            have one, its USI are taken, and its decoder of masked pieces.
-        labels: What the parser calls relations; by default those of the trees that the run learns,
-            or of the run it starts from. A result records them.
-        usi: Whether what the parser says is put into the states (universal syntax integration), on
-            which a further layer stands.
+        start_from: Folder of a run of ``udprlm.v1``: its encoder, parser, labels, decoder of masked
+            pieces and, where both have one, its USI are taken.
+        labels: Relations of the parser; by default those of the trees that the run learns, or of
+            the run it starts from. A result records them.
+        usi: Put trees into the states (universal syntax integration) for one more layer.
         arc, relation: Width of the parser's projections that score heads, and labels.
         parser_dropout: Of these projections.
         usi_width: Width of the states that the labels scale; None for no projection, as the paper
             writes, which takes as many weights for each label as the encoder has numbers squared.
-        activation, mlp_init, fusion, neighbours, mixing: Switches
-            (`trainer.systems.udprlm.SWITCHES`).
+        activation, mlp_init, fusion, neighbours, mixing: Switches.
     """
 
     name: str = "udprlm.v1"
@@ -88,22 +85,18 @@ class UdPrlmOptions(ModelOptions):
 
     @property
     def learned_with(self) -> tuple[str, ...]:
-        """Of the parser, its labels, and the further layer."""
         return (*OF_PARSER, "labels", "usi", *OF_USI)
 
     @property
     def integrates(self) -> bool:
-        """True where a further layer reads the trees."""
         return self.use_syntax and self.usi
 
     @property
     def further_layers(self) -> int:
-        """The one that reads the structure."""
         return int(self.integrates)
 
     @property
     def starts_from(self) -> Path | None:
-        """The folder ``start_from``."""
         return None if self.start_from is None else Path(self.start_from)
 
     def new_encoder(self) -> Mapping[str, Any] | None:
@@ -116,7 +109,6 @@ class UdPrlmOptions(ModelOptions):
         return bert_config(self)
 
     def fitted(self, tasks: Sequence[TaskOptions]) -> UdPrlmOptions:
-        """With the labels of the run to start from, or of the trees that the run learns."""
         if self.labels or not self.use_syntax:
             return self
         labels: tuple[str, ...] = ()
@@ -133,13 +125,11 @@ class UdPrlmOptions(ModelOptions):
         return replace(self, labels=labels)
 
     def settled(self, before: ModelOptions) -> UdPrlmOptions:
-        """With the labels that an earlier run found."""
         if not isinstance(before, UdPrlmOptions):
             return self
         return replace(self, labels=self.labels or before.labels)
 
     def check_data(self, data: DataOptions) -> None:
-        """Refuse trees in which pieces have no heads."""
         policy = data.policy.removesuffix(".v1")
         if self.use_syntax and policy not in PIECE_TREES:
             raise SpecError(
@@ -148,7 +138,6 @@ class UdPrlmOptions(ModelOptions):
             )
 
     def _earlier(self) -> Mapping[str, Any]:
-        """The configuration of the model to start from."""
         assert self.starts_from is not None
         content = run_config(self.starts_from)
         theirs: Mapping[str, Any] = content["model"]

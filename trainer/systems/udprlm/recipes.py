@@ -4,12 +4,9 @@ Algorithm 1 is two runs. In the first, each step has a batch of trees (the strea
 batch of masked text, which reads h_L; in the second, which starts from the first, text reads
 h_(L+1), and a step has a batch of trees with probability 0.8. Gradients of both add.
 
-The paper: 600,000 steps each, batches of 128, Adam at 5e-5 with betas 0.9 and 0.98, epsilon 1e-6
-and a decay of 0.01, a warm-up of a length that it does not give, 11 layers and one more, 384 pieces
-of text and 256 of trees, from random weights. The released scripts (commit f6fce79): batches of 6,
-two of which make a step, 3e-5, a warm-up of a tenth, 512 pieces of text, clipping at 5, and 0.8 in
-both phases. The release draws for each batch, ours for each step. Evaluation, checkpoints and where
-neither says it, fine-tuning, are our own choice.
+The paper does not give the length of its warm-up; the released scripts (commit f6fce79) have a
+tenth, and 0.8 in both phases. The release draws for each batch, ours for each step. Evaluation,
+checkpoints and, where neither says it, fine-tuning are our own choice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Universal syntax integration (USI): what the parser says of a token, put into its state.
+"""Universal syntax integration (USI): the parser's trees put into the states of tokens.
 
 With the probabilities P of heads and labels, A_ijc = P(head of i is j) P(label of i is c | head j).
 As published and released, token i has (A x)_ic = sum_j A_ijc x'_i: the content of the head never
@@ -6,9 +6,8 @@ enters. So each token's projection x'_i is scaled by the expected distribution o
 sum_j A_ijc, and only a, (B, L, C), is needed of A, (B, L, L, C). The latter is computed in blocks
 of dependents, again for the gradients, and never kept.
 
-Letters in shapes: ``B`` sequences, ``L`` positions, ``R`` positions of a block, ``H`` positions as
-heads, ``C`` labels, ``D`` width of the states, ``Q`` and ``M`` width of their projections, ``I``
-and ``J`` widths of dependents and heads.
+``R`` positions are of a block, ``H`` heads, ``C`` labels; states have the width ``D``, their
+projections ``Q`` and ``M``, dependents and heads ``I`` and ``J``.
 """
 
 from __future__ import annotations
@@ -29,15 +28,7 @@ BLOCK: Final = 2**23
 
 
 class SyntaxIntegration(nn.Module):
-    """From states and scores of trees to states for one more layer.
-
-    Args:
-        options: Width of the projection, and the switches.
-        width: Of the states.
-        labels: How many labels there are.
-        dropout: Of the fusion, as released.
-        epsilon: Of its LayerNorm.
-    """
+    """From states and scores of trees to states for one more layer."""
 
     own_initial_weights = True
 
@@ -57,11 +48,9 @@ class SyntaxIntegration(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights of the labels."""
         nn.init.normal_(self.weight_CQM)
 
     def forward(self, states_BLD: Tensor, scores: PieceScores) -> Tensor:
-        """The states with structure. *Shape:* (B, L, D)."""
         x_BLQ = self.projection(states_BLD)
         if self.options.neighbours == "corrected":
             ax_BLCQ = expected(scores, x_BLQ.float())
@@ -77,15 +66,10 @@ class SyntaxIntegration(nn.Module):
 
 
 def expected(scores: PieceScores, x_BHQ: Tensor | None = None) -> Tensor:
-    """Expected labels and heads of each position under a parser's trees.
+    """Expected labels and heads of each position under a parser's trees, float32.
 
-    Args:
-        scores: Of a batch.
-        x_BHQ: Content of the positions as heads, float32.
-
-    Returns:
-        The distribution of its labels, *shape* (B, L, C); with content, for each label that of the
-        heads, weighed: sum_j A_ijc x_jq, *shape* (B, L, C, Q). float32.
+    Gives the distribution of labels, *shape* (B, L, C); with the content ``x_BHQ`` of heads, for
+    each label that of the heads, weighed: sum_j A_ijc x_jq, *shape* (B, L, C, Q).
     """
     B, L, H = scores.arcs_BLH.shape
     rows = max(1, BLOCK // (B * H * len(scores.labels_CIJ)))
@@ -114,7 +98,6 @@ def _of_block(
     arcs_BRH: Tensor,
     x_BHQ: Tensor | None,
 ) -> Tensor:
-    """As `expected`, of some dependents."""
     B, R, H = arcs_BRH.shape
     C = len(labels_CIJ)
     half_BRCJ = torch.einsum("bri,cij->brcj", dependents_BRI, labels_CIJ)

@@ -1,4 +1,4 @@
-"""Talk to Parsebank: `Client`, `AsyncClient`, and the readers that feed benchmarks to it."""
+"""Client of Parsebank: `Client`, `AsyncClient`, and the readers that feed benchmarks to it."""
 
 from typing import TYPE_CHECKING, Any
 

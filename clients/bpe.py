@@ -1,8 +1,7 @@
 """Training of tokenizers whose pieces give the text back: BPE, or whole words.
 
-NFC, case kept. Each word begins with the space before it, as ``▁``, and punctuation is apart, so
-that pieces put together are the text, its spaces as single ones. A model that writes text needs
-that; `clients.wordpiece` serves models that only read. The same texts give the same bytes.
+NFC, case kept. Each word begins with the space before it, as ``▁``, so joined pieces are the text
+with single spaces. The same texts give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BpeOptions:
-    """How a tokenizer is trained.
+    """Options of training.
 
     Attributes:
         kind: ``bpe`` (Sennrich et al. 2016), or ``words``: every other word is unknown.
-        vocab_size: Number of pieces, special tokens included, by default that of SG-Net for
-            translation.
+        vocab_size: Pieces, special tokens included; by default as SG-Net for translation.
         special: Further special tokens, such as ``<python>`` for a language (PLBART).
     """
 
@@ -38,12 +36,7 @@ class BpeOptions:
 
 
 def train_bpe(texts: Callable[[], Iterable[str]], options: BpeOptions) -> TrainedTokenizer:
-    """Train a tokenizer. The texts are read twice.
-
-    Args:
-        texts: Gives all texts, each time that it is called.
-        options: How.
-    """
+    """Train a tokenizer. ``texts`` gives all texts at each call, and is called twice."""
     from tokenizers import decoders, trainers
 
     learner = _untrained(options)

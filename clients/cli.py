@@ -1,8 +1,7 @@
 """The command ``parsebank``: sub-commands that every installed package contributes.
 
-Each entry of the group ``parsebank.commands`` is a function ``register(app)``. It may import
-nothing heavy: what a command needs, the command imports, so that ``parsebank --help`` is quick
-and works whatever else is missing.
+An entry of the group ``parsebank.commands`` is a function ``register(app)``, which imports nothing
+heavy, so that ``parsebank --help`` is quick and works whatever is missing.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ _API_KEY = "PARSEBANK_API_KEY"
 
 
 class WholeSummaries(TyperGroup):
-    """Lists its commands with their whole summaries; typer cuts them at the end of the line."""
+    """Lists commands with their whole summaries; typer cuts them at the end of the line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands and their summaries."""
         found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         shown = [(name, one) for name, one in found if one and not one.hidden]
         rows = [(name, one.get_short_help_str(limit=1000)) for name, one in shown]
@@ -40,16 +38,14 @@ class WholeSummaries(TyperGroup):
 
 
 class ReadableErrors(WholeSummaries):
-    """Prints what the user can mend as one message; everything else is a bug, with its trace."""
+    """Prints what the user can repair as one message; everything else is a bug, with its trace."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The sub-command of the arguments, whose options messages name from now on."""
         name, command, rest = super().resolve_command(ctx, args)
         speak_for(command, rest)
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the sub-command."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -61,7 +57,7 @@ class ReadableErrors(WholeSummaries):
 
 
 def readable(error: Exception) -> str | None:
-    """What to tell the user about an error; ``None`` when only a trace can help."""
+    """Message to the user; ``None`` when only a trace can help."""
     from syntax.errors import ParsebankError
 
     if isinstance(error, ParsebankError):
@@ -78,10 +74,7 @@ def readable(error: Exception) -> str | None:
 
 
 def missing_extra(module: str) -> str | None:
-    """The line that installs a module which only an extra brings; ``None`` if none does.
-
-    Of several extras it names the one that brings the least beside it.
-    """
+    """Command that installs the smallest extra with a module; ``None`` if none has it."""
     from syntax.extras import install_command
 
     package = module.partition(".")[0]
@@ -97,7 +90,6 @@ def missing_extra(module: str) -> str | None:
 
 
 def _extras() -> dict[str, list[str]]:
-    """What each extra installs."""
     extras: dict[str, list[str]] = {}
     for requirement in requires(_DISTRIBUTION) or []:
         name, _, condition = requirement.partition(";")
@@ -107,7 +99,7 @@ def _extras() -> dict[str, list[str]]:
 
 
 def build_app() -> typer.Typer:
-    """The whole command line; packages that cannot be loaded are named in the help."""
+    """The whole command line; its help names packages that cannot be loaded."""
     app = typer.Typer(
         cls=ReadableErrors,
         help="Parse texts into Universal Dependencies, store features, and train transformers "
@@ -127,7 +119,6 @@ def build_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Entry point of the console script."""
     try:
         build_app()(prog_name=_DISTRIBUTION)
     except Exception as error:
@@ -136,7 +127,7 @@ def main() -> None:
 
 
 def trace(error: Exception) -> str:
-    """The trace of an error, for bug reports: libraries quote URLs, passwords and all."""
+    """Trace of an error for bug reports, without passwords: libraries quote URLs."""
     from syntax.errors import without_passwords
 
     return without_passwords("".join(format_exception(error)).rstrip("\n"))
@@ -188,12 +179,11 @@ def _options(
 
 
 def _remember(api_key: str) -> None:
-    """Put the key where the commands look for it, and what they start."""
     os.environ[_API_KEY] = api_key
 
 
 def _import_later(modules: list[str]) -> None:
-    """Name the modules to this process and those that it starts, which import them when needed."""
+    """Name the modules to this process and its children, which import them when needed."""
     if modules:
         os.environ[VARIABLE] = ",".join(modules)
         if (here := str(Path.cwd())) not in sys.path:

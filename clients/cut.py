@@ -1,9 +1,8 @@
 """Cutting of tokens to the pieces that a sequence may have, before they are parsed.
 
-A stream cuts sequences after the parse, and their matrices stay those of the whole tree. MicroBERT
-(Gessler, Zeldes 2022, as released for lr-sib) cuts first: the word that would make the sequence too
-long and all words after it are removed, and what remains is parsed as a sentence of its own. A gold
-tree that would have to be cut is left out.
+A stream cuts sequences after the parse, and keeps the matrices of the whole tree. MicroBERT
+(Gessler, Zeldes 2022, as released for lr-sib) removes the first word that makes a sequence too
+long and all words after it, and parses the rest as a sentence of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 CUT: Final = "cut"
-"""Name of the repair of an example that was cut."""
 
 
 def cut_items(
@@ -31,21 +29,9 @@ def cut_items(
 ) -> Iterator[Sent]:
     """Examples whose sequences have at most ``max_pieces`` pieces, special tokens included.
 
-    Each token is encoded alone.
-
-    Args:
-        spec: Specification of the examples: one field of tokens or gold trees.
-        items: Items of a reader, or of one shard of them.
-        tokenizer: Folder of the tokenizer that counts (`piece_counter`).
-        max_pieces: Longest sequence.
-
-    Returns:
-        Examples; a cut one has the repair `CUT`, and its tags are cut too. A gold tree that is too
-        long, and an example of which nothing is left, become rejections.
-
-    Raises:
-        SpecError: The examples have no tokens, several fields or spans; or the folder has no
-            tokenizer.
+    Each token is encoded alone. A cut example has the repair `CUT`, and its tags are cut too.
+    Gold trees that are too long, and examples of which nothing is left, become rejections. The
+    examples must have one field, of tokens or gold trees, and no spans.
     """
     _check(spec)
     backend = piece_counter(tokenizer)
@@ -71,7 +57,7 @@ def _check(spec: DatasetSpec) -> None:
 
 
 def piece_counter(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder, by its ``tokenizer.json`` or as BERT's by its ``vocab.txt``."""
+    """Tokenizer of a folder, by its ``tokenizer.json`` or as BERT's by its ``vocab.txt``."""
     from tokenizers import BertWordPieceTokenizer, Tokenizer
 
     path, vocabulary = folder / "tokenizer.json", folder / "vocab.txt"
@@ -126,7 +112,6 @@ def _cut(
 
 
 def _tokens(segment: Segment) -> Sequence[str]:
-    """The tokens; of trees, the surface tokens of all sentences."""
     if segment.tokens is not None:
         return segment.tokens
     sentences = parse_conllu(segment.conllu or "")

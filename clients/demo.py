@@ -1,8 +1,4 @@
-"""The demo: parse, backfill and train in a few minutes, then the same again.
-
-Each stage does what a user would do: HTTP calls to its own service, and the command line for
-training. The second round repeats the work on the same store and finds all parses stored.
-"""
+"""The demo: parse, backfill and train in a few minutes, then the same again on stored parses."""
 
 from __future__ import annotations
 
@@ -29,21 +25,13 @@ T = TypeVar("T")
 LANG: Final = "en"
 SPLITS: Final = ("train", "dev")
 START_SECONDS: Final = 60.0
-"""Seconds for the service to start on a busy machine."""
 
 Stage = Literal["parse", "backfill", "training"]
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of the demo.
-
-    Attributes:
-        parsed: The answer to ``POST /parse``.
-        jobs: The backfills, one per split.
-        training: The trainer's own report.
-        speed: Examples a second of each stage.
-    """
+    """One round of the demo; speeds are examples a second."""
 
     parsed: ParseResult
     jobs: tuple[Job, ...]
@@ -52,30 +40,26 @@ class Round:
 
     @property
     def examples(self) -> int:
-        """Examples of all splits."""
         return sum(job.counts.examples for job in self.jobs)
 
     @property
     def parses_done(self) -> int:
-        """Number of newly parsed texts, in requests and backfills."""
         fresh = sum(not item.cached for item in self.parsed.parsed())
         return fresh + sum(job.counts.parses_done for job in self.jobs)
 
     @property
     def parses_reused(self) -> int:
-        """Number of texts whose parse was stored."""
         cached = sum(item.cached for item in self.parsed.parsed())
         return cached + sum(job.counts.parses_reused for job in self.jobs)
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Unusable examples by reason."""
         return dict(sum((Counter(job.counts.dropped) for job in self.jobs), Counter()))
 
 
 @contextmanager
 def serving(store: Path, log: Path) -> Iterator[Client]:
-    """A service on a free loopback port, and a client of it."""
+    """Start a service on a free loopback port, with a client."""
     port = str(free_port())
     command = parsebank("serve", "--host", "127.0.0.1", "--port", port, "--store", str(store))
     with (
@@ -92,7 +76,6 @@ def serving(store: Path, log: Path) -> Iterator[Client]:
 
 
 def sample_texts() -> list[str]:
-    """The bundled sentences."""
     folder = SAMPLE.bundled
     items = TEXT.read(folder, "demo", LANG)
     return [item.segments[0].text or "" for item in items if isinstance(item, Example)]
@@ -105,15 +88,6 @@ def play(
     tell: Callable[[str], Any],
     show: Callable[[ParseResult], Any],
 ) -> Round:
-    """Play one round of the demo.
-
-    Args:
-        client: Client of a service on ``store``.
-        store: Folder of the store.
-        output: Folder of the trained model; its log lies beside it.
-        tell: Called with a line at the start of each stage.
-        show: Called with the parses.
-    """
     texts = sample_texts()
     tell(f"parsing {len(texts)} sentences")
     parsed, parse_seconds = _timed(lambda: client.parse(texts=texts, lang=LANG))

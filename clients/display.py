@@ -17,11 +17,10 @@ from syntax.trees.conllu import format_conllu
 from syntax.trees.sentence import Sentence, Word
 
 _WIDEST_MATRIX = 24
-"""Largest number of wordpieces whose distances fit on a line of most terminals."""
+"""Most wordpieces whose distances fit on a line of most terminals."""
 
 
 def show_trees(result: ParseResult) -> None:
-    """Each sentence as an indented tree, then the pieces and matrices, if any."""
     from rich.console import Console
 
     console = Console(markup=False, emoji=False)
@@ -29,12 +28,10 @@ def show_trees(result: ParseResult) -> None:
 
 
 def show_tables(result: ParseResult) -> None:
-    """Each sentence as a table of words, then the pieces and matrices, if any."""
     _show(result, show_sentence)
 
 
 def show_conllu(result: ParseResult) -> None:
-    """CoNLL-U of all parsed items."""
     for number, item in enumerate(result, 1):
         if isinstance(item, ParsedItem):
             typer.echo(f"# newdoc id = {number}")
@@ -42,12 +39,10 @@ def show_conllu(result: ParseResult) -> None:
 
 
 def show_json(result: ParseResult) -> None:
-    """The service's answer."""
     typer.echo(json.dumps(result.json, ensure_ascii=False, indent=2))
 
 
 def show_line(item: ParsedItem | ItemError) -> None:
-    """One text of the service's answer, with its index, as a line of JSON."""
     typer.echo(json.dumps(item.json, ensure_ascii=False))
 
 
@@ -60,7 +55,6 @@ RENDERERS: Final[Mapping[str, Callable[[ParseResult], None]]] = {
 
 
 def sentence_tree(sentence: Sentence) -> Tree:
-    """The words of a sentence, each under its head, in the order of the text."""
     children: dict[int, list[Word]] = {}
     for word in sentence.words:
         children.setdefault(word.head or 0, []).append(word)
@@ -77,7 +71,6 @@ def sentence_tree(sentence: Sentence) -> Tree:
 
 
 def show_sentence(sentence: Sentence) -> None:
-    """One line per word, with the columns of CoNLL-U that parsers fill."""
     names = ("id", "form", "lemma", "upos", "feats", "head", "deprel")
     rows = [
         ["_" if value is None else value for value in (getattr(word, name) for name in names)]
@@ -87,7 +80,6 @@ def show_sentence(sentence: Sentence) -> None:
 
 
 def show_pieces(text: str, pieces: Wordpieces, depth: Any = None) -> None:
-    """One line per wordpiece: characters, id, word, parent, and depth if known."""
     rows = []
     for at in range(len(pieces)):
         start, end = pieces.offsets[at]
@@ -99,7 +91,6 @@ def show_pieces(text: str, pieces: Wordpieces, depth: Any = None) -> None:
 
 
 def show_matrix(name: str, matrix: Any) -> None:
-    """A square matrix, row by row; of a wide matrix only the size."""
     size = len(matrix)
     if size > _WIDEST_MATRIX:
         typer.echo(f"{name}: {size} x {size}, too wide to show; use --format json")

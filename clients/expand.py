@@ -1,7 +1,6 @@
 """Expansion of multiword tokens to their words: *de le chat* instead of *du chat*.
 
-The preprocessing released with Syntax-MBERT (Ahmad et al. 2021) tokenizes the syntactic words of
-the parse. A dataset of these words has the mode ``pretokenized``. The release of MicroBERT's
+This is the preprocessing of Syntax-MBERT's release (Ahmad et al. 2021). The release of MicroBERT's
 successor (lr-sib, commit 61e8873) keeps the tokens, too: *du de le chat*.
 """
 
@@ -40,12 +39,7 @@ _MOST_TEXTS: Final = 256
 
 
 def expanded_spec(spec: DatasetSpec) -> DatasetSpec:
-    """The specification of a dataset whose multiword tokens are expanded.
-
-    Raises:
-        SpecError: The mode allows several sentences or has no multiword tokens, or a label refers
-            to characters of the original text.
-    """
+    """Refuses modes without expansion, and spans."""
     if spec.mode not in ("sentence", "retokenize", "tokens_mwt", "gold"):
         raise SpecError(
             f"mode {spec.mode!r} has no multiword tokens to expand in one sentence; choose the "
@@ -68,22 +62,12 @@ def expanded(
     keep_tokens: bool = False,
     **options: Any,
 ) -> Iterator[Sent]:
-    """Replace the text of every example by the words of its parse.
+    """Replace the text of every example of the ``spec`` by the words of its parse.
 
-    A word inherits the tag of its token, as in the release: one ``B-LOC`` becomes two. All texts
-    are parsed before this returns, because a client cannot parse while it sends; a temporary file
-    holds the result.
-
-    Args:
-        client: Parses the texts.
-        spec: Specification of the examples before the expansion.
-        examples: Items of a reader, or of one shard of them.
-        keep_tokens: Leave each multiword token before its words.
-        options: Keywords of `Client.parse`: ``parser``, ``long_sentences``.
-
-    Returns:
-        Examples in mode ``pretokenized`` (``gold`` stays); an example whose text cannot be parsed
-        becomes a rejection.
+    A word inherits the tag of its token, as in the release: one ``B-LOC`` becomes two. The
+    examples have the mode ``pretokenized`` (``gold`` stays); those that cannot be parsed become
+    rejections. All texts are parsed before this returns, because a client cannot parse while it
+    sends; a temporary file holds the result. Options are keywords of `Client.parse`.
     """
     expanded_spec(spec)
     if keep_tokens and spec.mode == "gold":
@@ -133,7 +117,6 @@ def _expanded_gold(item: Sent) -> Sent:
 
 
 def _expanded_sentence(sentence: Sentence) -> Sentence:
-    """The sentence with a token for each word, and a space between any two."""
     return Sentence(
         words=tuple(replace(word, misc=with_spacing(word.misc, [])) for word in sentence.words),
         tokens=tuple(Token(word.form, (word.id,)) for word in sentence.words),
@@ -150,7 +133,6 @@ def _expanded_batch(
     keep_tokens: bool,
     options: dict[str, Any],
 ) -> Iterator[Sent]:
-    """Expand the items of one request."""
     segments = [x for item in batch if isinstance(item, Example) for x in item.segments]
     if not segments:
         yield from batch
@@ -194,7 +176,7 @@ def _with_words(
 
 
 def _shown(parse: Parse, keep_tokens: bool) -> Iterator[tuple[str, int]]:
-    """The forms that a text becomes, each with the word that its tag is of."""
+    """Forms that a text becomes, each with the index of its tag's word."""
     spans = zip(parse.token_ranges(), parse.token_start, parse.token_end, strict=True)
     for (first, end), start, stop in spans:
         if keep_tokens and end - first > 1:
@@ -204,7 +186,7 @@ def _shown(parse: Parse, keep_tokens: bool) -> Iterator[tuple[str, int]]:
 
 
 def _tags_of_words(tags: Any, item: ParsedItem) -> tuple[str, ...] | None:
-    """The tag of each word's first token; ``None`` if a word has no token."""
+    """Tag of each word's first token; ``None`` if a word has no token."""
     of_word: dict[int, str] = {}
     for tag, words in zip(tags, item.token_words or (), strict=True):
         for word in words:

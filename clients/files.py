@@ -23,7 +23,6 @@ from typing import IO, Any, Final
 from syntax.errors import InputError
 
 ENDINGS: Final = (".bz2", ".gz", ".xz", ".zip", ".zst")
-"""Endings of packed files."""
 
 _PACKED: Final = 256
 """Packed bytes per step: few, because they may unpack to thousands of times as many."""
@@ -35,7 +34,7 @@ _TAR_MARK: Final = (b"ustar", 257)
 
 
 def plain_path(path: Path) -> Path:
-    """The path without the ending of a packed file.
+    """Path without the ending of a packed file.
 
     >>> plain_path(Path("xnli/test-en.tsv.gz")).name
     'test-en.tsv'
@@ -44,12 +43,12 @@ def plain_path(path: Path) -> Path:
 
 
 def open_file(path: Path) -> io.BufferedReader[Any]:
-    """The content of a file, unpacked as far as it is read.
+    """Content of a file, unpacked as far as it is read.
 
     Raises:
         DamagedFileError: The file is damaged or truncated; raised when reading reaches that place.
-        InputError: The file is a tar archive, a zip archive without exactly one file, packed twice,
-            or UTF-16.
+        InputError: The file is a tar archive, packed twice, UTF-16, or a zip archive without
+            exactly one file.
     """
     kind, content = _opened(path)
     try:
@@ -61,7 +60,6 @@ def open_file(path: Path) -> io.BufferedReader[Any]:
 
 
 def is_tar(path: Path) -> bool:
-    """Whether a file is a tar archive, packed or not."""
     _, content = _opened(path)
     with content:
         return _is_tar(content.peek(_CHUNK))
@@ -88,7 +86,6 @@ def tar_files(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _opened(path: Path) -> tuple[str, io.BufferedReader[Any]]:
-    """Kind of packing and content of a file of any kind; an empty text if it is not packed."""
     file = path.open("rb")
     try:
         kind, chunks = _unpacked(file, path)
@@ -99,7 +96,6 @@ def _opened(path: Path) -> tuple[str, io.BufferedReader[Any]]:
 
 
 def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[bytes] | None]:
-    """Kind of packing and content of a file; an empty text and ``None`` if it is not packed."""
     start = file.peek(_CHUNK)
     if start.startswith(_ZIP_MARKS):
         return "zip", _named_faults(_member(file, path), "zip", path)
@@ -110,7 +106,7 @@ def _unpacked(file: io.BufferedReader[Any], path: Path) -> tuple[str, Iterator[b
 
 
 def _frames(file: IO[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
-    """The content of frames.
+    """Content of frames.
 
     Python's own file objects ignore damage after a complete xz frame, and those of `zstandard`
     end silently at a truncated frame.
@@ -127,7 +123,7 @@ def _frames(file: IO[bytes], new: Callable[[], Any]) -> Iterator[bytes]:
 
 
 def _unpacked_steps(decoder: Any, data: bytes) -> Iterator[bytes]:
-    """What packed bytes unpack to, in steps if the decoder has them: bzip2 has large blocks."""
+    """Unpack in steps if the decoder has them: bzip2 has large blocks."""
     if not hasattr(decoder, "needs_input"):
         yield decoder.decompress(data)
         return
@@ -183,8 +179,6 @@ class DamagedFileError(InputError):
 
 
 class _Chunks(io.RawIOBase):
-    """Chunks of bytes as a file."""
-
     def __init__(self, file: IO[bytes], chunks: Iterator[bytes]) -> None:
         self._file, self._chunks, self._rest = file, chunks, memoryview(b"")
 
@@ -224,4 +218,3 @@ _FRAMES: Final[Mapping[bytes, tuple[str, Callable[[], Any]]]] = {
         for mark in (b"1AY&SY", b"\x17rE8P\x90")
     },
 }
-"""Of each kind of frame its first bytes, its name, and what unpacks one."""

@@ -1,7 +1,4 @@
-"""CoNLL-U in which some columns are given and the others are to be filled by a parser.
-
-The parser reads the given words; what is given stays, whatever the parser says.
-"""
+"""CoNLL-U with columns that a parser fills; given columns stay."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ if TYPE_CHECKING:
     from clients.client.client import Client
 
 _AT_ONCE: Final = 64
-"""Sentences per request."""
 
 _UNSPECIFIED: Final = "dep"
-"""UD's relation of a word whose relation is not known."""
 
 
 def filled(
@@ -31,19 +26,14 @@ def filled(
 ) -> Iterator[Sentence | ParsebankError]:
     """Fill the empty columns (``_``) of sentences with a parser's analysis of their words.
 
-    Words, multiword tokens, empty nodes, DEPS, MISC and comments stay. Per word, LEMMA, UPOS and
-    XPOS are filled where they are empty. FEATS of a word may be empty because it has none: they are
-    filled where UPOS is empty too, and in sentences without any. HEAD is given for all words of a
-    sentence or for none; without it, the parser's tree is taken. With it, an empty DEPREL is
-    ``root`` at the root, the parser's relation where it has the same head, and else ``dep``.
+    Words, multiword tokens, empty nodes, DEPS, MISC and comments stay. LEMMA, UPOS and XPOS are
+    filled word by word. FEATS of a word may be empty because it has none: they are filled where
+    UPOS is empty too, and in sentences without any. HEAD is given for all words of a sentence or
+    for none; without it, the parser's tree is taken. With it, an empty DEPREL is ``root`` at the
+    root, the parser's relation where it has the same head, and else ``dep``.
 
     The parser does not see the given columns: its tree follows from its own tags. Sentences with
     nothing to fill are not parsed.
-
-    Args:
-        client: Parses the words in mode ``pretokenized``.
-        sentences: The sentences.
-        options: Keywords of `Client.parse`: ``lang``, ``parser``.
 
     Returns:
         For each sentence, in order, the whole sentence or the error that it fails with:
@@ -64,7 +54,6 @@ def filled(
 
 
 def _checked(sentence: Sentence) -> Sentence | ParsebankError:
-    """The sentence, if its heads are a tree, or none is given."""
     headless = [word.id for word in sentence.words if word.head is None]
     try:
         if not headless:
@@ -123,7 +112,6 @@ def _filled_word(word: Word, parse: Parse, at: int, *, has_feats: bool) -> Word:
 
 
 def _relation(given: int, found: int, relation: str | None) -> str | None:
-    """The relation of a word whose head is given."""
     if given == 0:
         return "root"
     return relation if given == found else _UNSPECIFIED

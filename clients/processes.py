@@ -20,7 +20,7 @@ _GRACE_SECONDS = 15.0
 
 
 def parsebank(*arguments: str) -> list[str]:
-    """The command line of ``parsebank``, which need not be on the PATH."""
+    """Command line of ``parsebank``, which need not be on the PATH."""
     return [sys.executable, "-P", "-m", "parsebank", *arguments]
 
 
@@ -42,11 +42,7 @@ def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
 
 
 def finish(command: Sequence[str], log: Path) -> None:
-    """Run a command to its end.
-
-    Raises:
-        WorkError: The command failed; the message has the end of its log.
-    """
+    """Run a command to its end; a `WorkError` has the end of its log."""
     with running(command, log) as process:
         if process.wait() != 0:
             raise failed(command, log, f"exited with {process.returncode}")
@@ -55,11 +51,6 @@ def finish(command: Sequence[str], log: Path) -> None:
 def wait_until(
     ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, seconds: float
 ) -> None:
-    """Wait until a process is ready.
-
-    Raises:
-        WorkError: The process ended or was not ready in time; the message has the end of its log.
-    """
     deadline = time.monotonic() + seconds
     while not ready():
         if process.poll() is not None:
@@ -70,14 +61,12 @@ def wait_until(
 
 
 def failed(command: object, log: Path, how: str) -> WorkError:
-    """The error of a failed command."""
     shown = " ".join(command) if isinstance(command, list | tuple) else str(command)
     lines = log.read_text("utf-8", "replace").splitlines()[-20:]
     return WorkError("\n".join([f"`{shown}` {how}; the end of {log}:", *lines]))
 
 
 def free_port() -> int:
-    """An unused loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A progress bar for notebooks and scripts, of backfills and of training."""
+"""Progress bar for notebooks and scripts, of backfills and of training."""
 
 from __future__ import annotations
 
@@ -28,13 +28,10 @@ class Steps(Protocol):
 
 
 class ProgressBar:
-    """Shows how far a job or a run has come.
+    """Shows progress of a job or a run.
 
     A notebook shows a bar in the cell's output, without widgets; a terminal, a line on standard
     error. Elsewhere nothing is shown.
-
-    Args:
-        title: What the bar is called.
 
     >>> client.wait(job.id, ProgressBar("backfill"))                      # doctest: +SKIP
     >>> train("sample", observers=[ProgressBar("training")])              # doctest: +SKIP
@@ -55,7 +52,6 @@ class ProgressBar:
             self.show(event.step, event.total_steps, note, is_over=is_over)
 
     def show(self, done: int, total: int, note: str = "", *, is_over: bool = False) -> None:
-        """Show that ``done`` of ``total`` are done; ``is_over`` says that no more will come."""
         line = f"{self._title}: {done:,} of {total:,}" + (f", {note}" if note else "")
         if (display := _notebook()) is not None:
             content = {"text/plain": line, "text/html": progress(line, done, total)}
@@ -70,7 +66,6 @@ class ProgressBar:
 
 
 def _notebook() -> Any:
-    """The function that shows things in a notebook; ``None`` outside of one."""
     shell = sys.modules.get("IPython")
     if shell is None or getattr(shell.get_ipython(), "kernel", None) is None:
         return None

@@ -1,7 +1,4 @@
-"""Shards of an array job: which of N processes sends an example.
-
-The tasks of an array job share no queue. Each reads all examples and sends its own.
-"""
+"""Shards of an array job, whose tasks each read all examples and send their own."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ class Shard:
 
     @classmethod
     def read(cls, given: str) -> Shard:
-        """The shard that ``K/N`` names."""
         found = re.fullmatch(r"([0-9]+)/([0-9]+)", given)
         number, total = map(int, found.groups()) if found else (0, 0)
         if not 1 <= number <= total:
@@ -41,16 +37,11 @@ class Shard:
         return f"{self.number}/{self.total}"
 
     def has(self, item: Example | Rejection) -> bool:
-        """Whether the item is in this shard."""
         digest = blake2b(_named_by(item).encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "big") % self.total == self.number - 1
 
     def of(self, items: Iterable[Example | Rejection]) -> Iterator[Example | Rejection | None]:
-        """The items of this shard, and ``None`` in the place of each other one.
-
-        Raises:
-            SpecError: There are no items at all.
-        """
+        """Items of this shard, and ``None`` for each other one; refuses an empty sequence."""
         item = None
         for item in items:
             yield item if self.has(item) else None

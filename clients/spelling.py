@@ -1,7 +1,6 @@
 """Replaces Python arguments in messages by the options of the command that shows them.
 
-A message names an argument in backticks, as in Python: `` `parser=NAME` ``. The command line shows
-the option instead: ``--parser NAME``, or ``--set parser=NAME`` if the command has ``--set``.
+For `` `parser=NAME` `` the command line shows ``--parser NAME``, or ``--set parser=NAME``.
 """
 
 from __future__ import annotations
@@ -14,19 +13,12 @@ from typing import Any, Final
 _ARGUMENT: Final = re.compile(r"`([a-z_]+)=([^`]*)`")
 
 _FIELD: Final = re.compile(r"\bbody\.([a-z_]+)(?:\.\d+)*")
-"""A field of a request in a message of the service."""
 
 _COMMAND: Final[ContextVar[Any]] = ContextVar("command", default=None)
-"""The current command."""
 
 
 def speak_for(command: Any, arguments: Sequence[str]) -> None:
-    """Set the command whose options messages name from now on.
-
-    Args:
-        command: The command, or a group of them.
-        arguments: What follows on the command line; it may begin with commands of the group.
-    """
+    """Set the command whose options messages name; ``arguments`` may begin with sub-commands."""
     for argument in arguments:
         if argument not in getattr(command, "commands", {}):
             break
@@ -35,7 +27,6 @@ def speak_for(command: Any, arguments: Sequence[str]) -> None:
 
 
 def spelled(message: str) -> str:
-    """A message with the options of the current command in place of Python arguments."""
     options = getattr(_COMMAND.get(), "params", ())
     message = _FIELD.sub(lambda found: _option(options, found[1], "") or found[0], message)
     return _ARGUMENT.sub(lambda found: _option(options, *found.groups()) or found[0], message)

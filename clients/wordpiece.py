@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from clients.bpe import BpeOptions
 
 SPECIAL_TOKENS: Final = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]")
-"""The special tokens in the order of their ids, from 0."""
 
 RECORD: Final = "training.json"
 """File beside the tokenizer that says from what it was trained."""
@@ -37,10 +36,7 @@ _MAX_LENGTH: Final = 512
 
 
 def published_size(types: int) -> int:
-    """Number of pieces for a corpus with so many types (words between white space).
-
-    Gessler and Zeldes 2022, as released: 8,000 pieces, and 6,000 more for each 450,000 types
-    beyond 15,000.
+    """Number of pieces for so many types (words between white space), as released by the authors.
 
     >>> published_size(59_190), published_size(14_457)
     (8589, 8000)
@@ -50,13 +46,13 @@ def published_size(types: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WordPieceOptions:
-    """How a tokenizer is trained.
+    """Options of training.
 
     Attributes:
-        vocab_size: Number of pieces, special tokens included; by default `published_size`. There
+        vocab_size: Pieces, special tokens included; by default `published_size`. There
             are fewer if the texts have no more, and more if they have more characters.
-        lowercase: Whether upper and lower case are one.
-        strip_accents: Whether combining marks are removed.
+        lowercase: Make upper case lower.
+        strip_accents: Remove combining marks.
     """
 
     vocab_size: int | None = None
@@ -69,7 +65,6 @@ class WordPieceOptions:
 
 
 def check_size(vocab_size: int) -> None:
-    """Refuse a vocabulary of special tokens alone."""
     if vocab_size <= len(SPECIAL_TOKENS):
         raise SpecError(
             f"`vocab_size` is {vocab_size}; {len(SPECIAL_TOKENS)} are special tokens already, so "
@@ -79,13 +74,11 @@ def check_size(vocab_size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What a tokenizer was trained on.
+    """Measures of the texts of a tokenizer.
 
     Attributes:
-        tokens: Number of words between white space.
-        types: Number of different ones.
-        sha256: Identity of the texts, whatever their order: SHA-256 of the sorted types with their
-            numbers.
+        tokens, types: Numbers of words between white space, and of different ones.
+        sha256: SHA-256 of the sorted types with their numbers, whatever the order of the texts.
         characters: Characters that continue a word, once normalized, sorted.
     """
 
@@ -98,7 +91,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class TrainedTokenizer:
-    """A tokenizer, and what it was trained on."""
+    """A tokenizer and its training."""
 
     tokenizer: Tokenizer
     options: WordPieceOptions | BpeOptions
@@ -106,7 +99,6 @@ class TrainedTokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint under which the service and stores know the tokenizer."""
         names = dict(zip(_ROLES, SPECIAL_TOKENS, strict=True))
         special = special_tokens_of(self.tokenizer, names)
         if special is None:
@@ -117,12 +109,7 @@ class TrainedTokenizer:
 def train_wordpiece(
     texts: Callable[[], Iterable[str]], options: WordPieceOptions | None = None
 ) -> TrainedTokenizer:
-    """Train a tokenizer. The texts are read twice; only their types are kept in memory.
-
-    Args:
-        texts: Gives all texts, each time that it is called.
-        options: How; by default as published.
-    """
+    """Train a tokenizer; ``texts`` is called twice, and only the types are kept in memory."""
     from tokenizers import trainers
 
     options = options or WordPieceOptions()
@@ -143,7 +130,6 @@ def train_wordpiece(
 
 
 def survey(texts: Iterable[str], tokenizer: Tokenizer) -> Corpus:
-    """Count texts, tokens and types, and collect the characters of the types."""
     count = 0
     counts: Counter[str] = Counter()
     for text in texts:
@@ -162,13 +148,7 @@ def survey(texts: Iterable[str], tokenizer: Tokenizer) -> Corpus:
 def save_tokenizer(trained: TrainedTokenizer, folder: Path, source: dict[str, Any]) -> None:
     """Write ``tokenizer.json``, ``tokenizer_config.json`` and the `RECORD` into a new folder.
 
-    Args:
-        trained: The tokenizer.
-        folder: The folder; it appears when all files are written.
-        source: What else the record says about the texts.
-
-    Raises:
-        SpecError: The folder exists and is not empty.
+    The folder appears when all files are written; it must not exist, or be empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SpecError(f"{folder} exists already; name a new folder, or remove it first")
@@ -197,7 +177,6 @@ def _untrained(options: WordPieceOptions, vocabulary: dict[str, int] | None = No
 
 
 def _trained(vocabulary: dict[str, int], options: WordPieceOptions) -> Tokenizer:
-    """The tokenizer of a vocabulary."""
     from tokenizers import decoders
 
     tokenizer = _untrained(options, vocabulary)
@@ -206,7 +185,7 @@ def _trained(vocabulary: dict[str, int], options: WordPieceOptions) -> Tokenizer
 
 
 def framed(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer, which puts [CLS] and [SEP] around texts from now on."""
+    """Put [CLS] and [SEP] around texts from now on."""
     from tokenizers import processors
 
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -225,10 +204,7 @@ def _pretokens(tokenizer: Tokenizer, word: str) -> Iterator[str]:
 
 
 def _config() -> dict[str, Any]:
-    """What Hugging Face's `AutoTokenizer` needs beside the pieces.
-
-    The class is the plain one: `BertTokenizer` would strip the accents.
-    """
+    """Options of Hugging Face's `AutoTokenizer`; `BertTokenizer` would strip the accents."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": _MAX_LENGTH,

@@ -1,8 +1,4 @@
-"""Checks of what requests name, made before the app that would answer them is built.
-
-A command with the service in its own process asks them first: the app takes more than a second of
-CPU to build, and these a few tenths.
-"""
+"""Quick checks of names in requests: the app takes more than a second of CPU to build."""
 
 from __future__ import annotations
 
@@ -24,10 +20,9 @@ def check_names(
     policies: Iterable[str] = (),
     **fields: Any,
 ) -> None:
-    """Refuse a folder that cannot be a store, and names of which no request could use any.
+    """Refuse a folder that cannot be a store, and names that no request could use.
 
-    Parsers are pairs of name and language, as `find_parser` takes them; tokenizers of the hub are
-    not looked for; ``fields`` are settings, as `service.app.create_app` takes them.
+    Parsers are pairs of name and language; tokenizers are not looked up on the hub.
     """
     settings = Settings(**fields)
     check_store(settings)
@@ -37,7 +32,6 @@ def check_names(
 
 
 def check_server(settings: Settings) -> None:
-    """Refuse what keeps a server from starting and needs no app to be seen."""
     from service.security.rates import parse_rate
 
     check_bind(settings)
@@ -47,14 +41,13 @@ def check_server(settings: Settings) -> None:
 
 
 def check_store(settings: Settings) -> None:
-    """Refuse a folder of this machine that cannot be a store; an object store is not asked."""
+    """Refuse a local folder that cannot be a store; an object store is not asked."""
     store = Location.of(settings.store)
     if store.is_local:
         read_format(store)
 
 
 def check_bind(settings: Settings) -> None:
-    """Refuse a public address unless there are keys, or it is allowed on purpose."""
     guarded = settings.keys_file is not None or settings.allow_remote
     if not guarded and not is_loopback(settings.host):
         raise SpecError(
@@ -67,7 +60,7 @@ def check_bind(settings: Settings) -> None:
 
 
 def _check_any(find: Callable[[Any], object], names: Iterable[Any]) -> None:
-    """Raise the first error, if each of the names has one: requests fail alone."""
+    """Raise the first error if all names have one: requests fail alone."""
     failures: list[ParsebankError] = []
     for name in names:
         try:

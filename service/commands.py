@@ -12,7 +12,6 @@ from service.security.commands import keys
 
 
 def register(app: typer.Typer) -> None:
-    """Add this package's commands."""
     app.command()(serve)
     register_models(app)
     app.add_typer(keys, name="keys")

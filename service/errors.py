@@ -1,8 +1,4 @@
-"""The one table from errors to HTTP answers.
-
-Every error answer has the body ``{"error_type", "message", "detail"}``: what came, what was
-expected and what to do in ``message``, the facts for programs in ``detail``.
-"""
+"""The table from errors to HTTP answers, which have ``error_type``, ``message`` and ``detail``."""
 
 from __future__ import annotations
 
@@ -65,18 +61,16 @@ STATUS: Final[dict[type[ParsebankError], HTTPStatus]] = {
     MissingExtraError: HTTPStatus.NOT_IMPLEMENTED,
     ParsebankError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
-"""Status by error class; a class without a line has that of its nearest base."""
+"""Status by class; a class without a line has that of its nearest base."""
 
 _ADVICE: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "let the service's user write there"),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files"),
 }
-"""Advice, by the error of the operating system."""
 
 CLIENT_LEFT: Final = 499
-"""Status of a request whose caller left before its answer; only logs and metrics show it. HTTP has
-none for that; nginx uses this one."""
+"""Status, as in nginx, of a request whose caller left; only logs and metrics show it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -91,12 +85,10 @@ def status_of(error: ParsebankError) -> HTTPStatus:
 
 
 def error_body(error: ParsebankError) -> dict[str, Any]:
-    """The error as JSON."""
     return {"error_type": error.error_type, "message": error.message, "detail": error.detail}
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Give every failure of ``app`` the same body."""
     app.add_exception_handler(ParsebankError, _named)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -108,7 +100,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def named_error(error: Exception) -> ParsebankError | None:
     """An error as a caller may see it; ``None`` for a bug of ours.
 
-    What the system says of a file of ours is logged with the file, and answered without it.
+    System errors of our files are logged with the file, and answered without it.
     """
     if isinstance(error, ParsebankError):
         return error
@@ -130,23 +122,20 @@ def named_error(error: Exception) -> ParsebankError | None:
 def error_response(
     status: int, body: dict[str, Any], headers: dict[str, str] | None = None
 ) -> Response:
-    """An answer with an error body, in ASCII: lone surrogates come out escaped."""
+    """Answer in ASCII, with lone surrogates escaped."""
     content = json.dumps(body, default=str).encode("ascii")
     return Response(content, status, headers, media_type="application/json")
 
 
 def error_answer(error: ParsebankError) -> Response:
-    """The whole answer to a request that failed."""
     return error_response(status_of(error), error_body(error), error_headers(error))
 
 
 def unexpected_answer(error: Exception) -> Response:
-    """The answer to a request that met a bug of ours."""
     return error_response(500, unexpected_body(error))
 
 
 def unexpected_body(error: Exception) -> dict[str, Any]:
-    """A bug of ours as JSON."""
     message = (
         f"an unexpected {type(error).__name__} in the service; its log has the traceback. Please "
         "report it with the request that caused it"
@@ -155,7 +144,6 @@ def unexpected_body(error: Exception) -> dict[str, Any]:
 
 
 def error_headers(error: ParsebankError) -> dict[str, str]:
-    """Headers of an error response."""
     if isinstance(error, OverloadedError | RateLimitError):
         return {"Retry-After": str(error.detail.get("retry_after", 1))}
     if isinstance(error, UnauthorizedError):

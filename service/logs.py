@@ -1,7 +1,6 @@
 """Logs: one line per event on standard error. Never a text, a key, or the password of a URL.
 
-Exceptions are logged as their type and where they were raised, without their message: messages of
-libraries quote what they were given.
+Exceptions are logged without their messages: messages of libraries quote what they were given.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ _LEVEL: Final = "PARSEBANK_LOG_LEVEL"
 _FORMAT: Final = "PARSEBANK_LOG_FORMAT"
 
 _FRAMES: Final = 12
-"""Of a trace, the innermost: those further out are the frameworks' on the way to a route."""
+"""Innermost frames to log; those further out are the frameworks'."""
 
 _LEVELS: Final = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def configure_logging(level: str, form: LogFormat = "console") -> None:
-    """Log events of ours from a level upwards, as lines for people or as JSON objects."""
     structlog.configure(
         processors=[
             _add_request_id,
@@ -72,14 +70,13 @@ def configure_process_logging(level: str, form: LogFormat = "console") -> None:
 
 
 def own_helper() -> None:
-    """Configure the logging of a process that the service has started as the service did."""
     form: LogFormat = "json" if os.environ.get(_FORMAT) == "json" else "console"
     configure_process_logging(os.environ.get(_LEVEL, "info"), form)
 
 
 @contextlib.contextmanager
 def request_facts(request_id: str) -> Iterator[dict[str, Any]]:
-    """Facts about one request; whatever is logged meanwhile carries its id."""
+    """Facts about a request, whose id meanwhile logged events carry."""
     facts: dict[str, Any] = {"request_id": request_id}
     before = _FACTS.set(facts)
     try:
@@ -89,17 +86,14 @@ def request_facts(request_id: str) -> Iterator[dict[str, Any]]:
 
 
 def note(**facts: Any) -> None:
-    """Add facts to the log line of the current request, if there is one.
-
-    Numbers and names only: what is noted is logged.
-    """
+    """Add numbers and names, which are logged, to the log line of the current request, if any."""
     current = _FACTS.get()
     if current is not None:
         current.update(facts)
 
 
 def describe(error: BaseException) -> str:
-    """An exception for the log: types and places, and the messages that are known to be harmless.
+    """An exception for the log: types and places, and known harmless messages.
 
     >>> try:
     ...     int("private")
@@ -116,7 +110,7 @@ def describe(error: BaseException) -> str:
 
 
 def headline(error: BaseException) -> str:
-    """The type of an exception, and its message if that quotes no user data."""
+    """Type of an exception, and its message if that quotes no user data."""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     if isinstance(error, OSError) and error.strerror:
@@ -172,7 +166,7 @@ def _shown(value: Any) -> str:
 
 
 class _StandardError:
-    """Writes lines to what is standard error by then: an embedding program may redirect it."""
+    """Writes to the current standard error: an embedding program may redirect it."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -186,10 +180,7 @@ class _StandardError:
 
 
 class _Bridge(logging.Handler):
-    """Hands what libraries log to our own logger."""
-
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record as an event of ours."""
         level = next((n for n in _LEVELS if n <= record.levelno), logging.DEBUG)
         log = structlog.get_logger().bind(logger=record.name)
         log.log(level, record.getMessage(), exc_info=record.exc_info)

@@ -1,4 +1,4 @@
-"""Prometheus metrics: read, at each scrape, from what the parts count of themselves."""
+"""Prometheus metrics, read at each scrape."""
 
 from __future__ import annotations
 
@@ -46,24 +46,20 @@ class RequestMetrics:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request; method and route, a template, are few: they become labels."""
+        """Count a request; method and route, a template, are few: they become labels."""
         self.answered.labels(method, route, status).inc()
         self.seconds.labels(method, route).observe(seconds)
 
 
 class Metrics:
-    """The metrics of one app, whose ``state.services`` are read while it runs."""
+    """Metrics of one app, whose ``state.services`` are read while it runs."""
 
     def __init__(self, app: FastAPI, requests: RequestMetrics) -> None:
         self._app = app
         self._requests = requests
 
     async def render(self) -> bytes:
-        """The text that Prometheus reads.
-
-        What belongs to the event loop is read in it; what waits, for the system or for the job
-        tables, in a thread.
-        """
+        """Read values of the event loop in it, and others in a thread."""
         requests = self._requests
         families = [*_collected(requests.in_progress, requests.answered, requests.seconds)]
         services: Services | None = getattr(self._app.state, "services", None)
@@ -89,8 +85,6 @@ class _Families(Collector):
 
 @dataclass(frozen=True)
 class _Processes:
-    """Process ids: of each model's processes, and of the job workers."""
-
     parsers: Mapping[str, Sequence[int]]
     jobs: Sequence[int]
 
@@ -101,7 +95,6 @@ class _Processes:
 
 
 def _collected(*metrics: Collector) -> Iterator[Metric]:
-    """The content of Prometheus' own metrics, without the times at which they were made."""
     for metric in metrics:
         for family in metric.collect():
             family.samples = [one for one in family.samples if not one.name.endswith("_created")]
@@ -205,7 +198,6 @@ def _memory_metrics(pids: _Processes) -> Iterator[Metric]:
 
 
 def _job_metrics(services: Services) -> Iterator[Metric]:
-    """Nothing while the job tables do not answer; /health/ready says so."""
     try:
         totals = services.jobs.totals()
     except (SQLAlchemyError, ParsebankError):

@@ -26,31 +26,23 @@ _ONE_OF_MANY: Final = {
 
 
 def python_command(module: str) -> list[str]:
-    """Command line that runs one of our modules with this interpreter.
-
-    ``-P``: a folder called ``service`` in the working directory must not be taken for ours.
-    """
+    """Run a module with ``-P``: a folder ``service`` must not be taken for ours."""
     return [sys.executable, "-P", "-m", module]
 
 
 def python_environment(**settings: str) -> dict[str, str]:
-    """This process's environment, with its module path and what suits one of many processes."""
     path = os.pathsep.join(folder for folder in sys.path if folder)
     return {**os.environ, "PYTHONPATH": path, **_ONE_OF_MANY, **settings}
 
 
 def how_ended(status: int) -> str:
-    """Words for the end of a child process, whose status `subprocess` gave."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"
     return f"ended with exit code {status}"
 
 
 def lower_priority(steps: int) -> None:
-    """Let processes that somebody waits for have the processor first.
-
-    The service itself keeps its niceness: it must answer while all cores parse.
-    """
+    """Lower the priority of a helper: the service must answer while all cores parse."""
     os.nice(steps)
 
 

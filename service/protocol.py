@@ -1,7 +1,7 @@
-"""HTTP/1.1 on a connection: uvicorn's protocol with a limit on what stands around a body.
+"""HTTP/1.1 on a connection: uvicorn's protocol with a limit on the parts around a body.
 
-uvicorn keeps every byte of a URL, of headers and of trailers until they are complete, before any
-code of ours sees the request: a caller without a key could fill the memory with them.
+uvicorn keeps every byte of a URL, of headers and of trailers until they are complete: a caller
+without a key could fill the memory with them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 MAX_HEAD_BYTES: Final = 65_536
-"""Of a request's line and headers, or of its trailers; 431 beyond."""
+"""Limit of a request's line and headers, or of its trailers; 431 beyond."""
 
 PART_BYTES: Final = 8_192
-"""Bytes that are read between two looks at the size."""
 
 LINGER_SECONDS: Final = 1.0
-"""How long a refused caller may go on sending: a connection that is closed while data arrives is
-reset, and the caller would not see why."""
+"""Time in which a refused caller may go on sending: a connection that is closed while data arrives
+is reset, and the caller would not see why.
+"""
 
 _STATUS: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 _BODY: Final = json.dumps(
@@ -52,7 +52,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_refused = False
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, in parts; no part of a refused request."""
         for start in range(0, len(data), PART_BYTES):
             if self._is_refused or self.transport.is_closing():
                 return
@@ -63,33 +62,28 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
         self._has_headers = False
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. A trailer is none: it would come after the checks of the headers."""
+        """Drop trailers, which would come after the checks of the headers."""
         if not self._has_headers:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
         self._unparsed = 0
         self._has_headers = True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body, which has limits of its own."""
         self._unparsed = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
         self._unparsed = 0
         super().on_message_complete()
 
     def _refuse(self) -> None:
-        """Answer 431, and close."""
         _log.info("request refused", status=_STATUS.value, client=self.client and self.client[0])
         self._is_refused = True
         cycle = self.cycle

@@ -1,4 +1,4 @@
-"""Readiness: whether a parse can succeed now."""
+"""Readiness: checks that a parse can succeed now."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from syntax.errors import (
 )
 
 FRESH_SECONDS: Final = 1.0
-"""Seconds for which a result is reused: several load balancers may ask many times a second."""
+"""Time for which a result is reused: several load balancers may ask many times a second."""
 
 CHECK_SECONDS: Final = 5.0
-"""Longest time of a check; a slower one fails."""
 
 LEAST_FREE_BYTES: Final = 64 * 1024 * 1024
 
@@ -46,7 +45,7 @@ class Readiness:
         self._faults: dict[str, str] = {}
 
     async def check(self) -> dict[str, str]:
-        """The result of each check; a `NotReadyError` names those that fail."""
+        """Check readiness; a `NotReadyError` names the checks that fail."""
         if self._services.stopping.is_set():
             raise NotReadyError("the service is stopping", checks={"service": "stopping"})
         if self._asking is None or (self._asking.done() and time.monotonic() >= self._old_at):
@@ -77,7 +76,7 @@ class Readiness:
 
 
 def without_reasons(error: NotReadyError) -> NotReadyError:
-    """The error without reasons, which name folders and quote libraries, for untrusted callers."""
+    """Error for untrusted callers: reasons name folders and quote libraries."""
     checks = dict.fromkeys(error.detail["checks"], "out of order")
     return NotReadyError(
         f"the service is not ready: {', '.join(checks)} out of order; its log has the reasons, and "
@@ -98,7 +97,6 @@ async def _verdict(services: Services) -> dict[str, str]:
 
 
 async def _answer(check: _Check, services: Services) -> tuple[bool, str]:
-    """True if a check passes, and its text."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return True, await check(services)
@@ -130,7 +128,6 @@ async def _disk(services: Services) -> str:
 
 
 def _writable_bytes(folder: Path) -> int:
-    """Free bytes of a writable folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"ready?")
@@ -147,7 +144,6 @@ async def _jobs(services: Services) -> str:
 
 
 async def _parser(services: Services) -> str:
-    """Parse a word with the default parser, which is loaded first if needed."""
     try:
         model = await asyncio.to_thread(find_parser, services.settings)
     except UnknownNameError as error:

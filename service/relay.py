@@ -20,10 +20,7 @@ from syntax.strict_json import parse_json
 
 
 def relay_standard_error() -> None:
-    """Wrap what this process and its children write to standard error from now on.
-
-    ``sys.stderr``, the target of the logger, is not redirected.
-    """
+    """Wrap all lines but those to ``sys.stderr``, the target of the logger."""
     relay = subprocess.Popen(
         python_command(__name__),
         stdin=subprocess.PIPE,
@@ -38,7 +35,6 @@ def relay_standard_error() -> None:
 
 
 def main() -> None:
-    """Pass lines on until all writers have closed the pipe."""
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
     for line in sys.stdin.buffer:

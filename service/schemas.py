@@ -89,7 +89,6 @@ class ParseRequest(BaseModel):
     store: bool = Field(default=True, description="Keep new parses in the store.")
 
     def to_features(self, max_items: int) -> FeatureRequest:
-        """The request as the pipeline takes it."""
         items = self._inputs()
         if len(items) > max_items:
             raise SpecError(

@@ -1,4 +1,4 @@
-"""Run the app under uvicorn: bind, serve, and stop without losing what was accepted."""
+"""Run the app under uvicorn: bind, serve, and stop without losing accepted requests."""
 
 from __future__ import annotations
 
@@ -31,12 +31,10 @@ from service.settings import Settings
 from syntax.errors import ParsebankError, SpecError
 
 KEEP_ALIVE_SECONDS: Final = 75
-"""Longer than proxies keep idle connections (nginx: 60), so that it is never ours that closes one
-which a proxy has just chosen."""
+"""Longer than proxies keep idle connections (nginx: 60), so that ours never closes one in use."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that computes may keep the event loop waiting. Python's own 5 ms would be all
-that /health/live may take, before the loop has done anything."""
+"""Time that a computing thread may keep the event loop waiting, instead of Python's 5 ms."""
 
 _MARGIN_SECONDS: Final = 10.0
 _QUIET_SECONDS: Final = 3.0
@@ -46,7 +44,6 @@ _log = structlog.get_logger("parsebank.server")
 
 
 def run_server(settings: Settings) -> None:
-    """Serve until told to stop; why it cannot start is raised."""
     check_bind(settings)
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
@@ -67,9 +64,9 @@ def run_server(settings: Settings) -> None:
 class Server(uvicorn.Server):
     """uvicorn's server with our way to stop.
 
-    The first SIGTERM or SIGINT: no new connections, not ready any more, and what was accepted is
-    answered for at most ``shutdown_seconds``; then job workers give their shards back, and what
-    waits for a commit is committed. The exit status is 0. A second signal ends it at once.
+    The first SIGTERM or SIGINT: no new connections, not ready any more, and accepted requests are
+    answered for at most ``shutdown_seconds``; then job workers give their shards back, and waiting
+    rows are committed. The exit status is 0. A second signal ends it at once.
     """
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
@@ -79,7 +76,6 @@ class Server(uvicorn.Server):
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and log the address."""
         await super().startup(sockets)
         # What is there by now stays; going through it again would pause every request in sight.
         gc.collect()
@@ -95,7 +91,6 @@ class Server(uvicorn.Server):
             threading.Thread(target=_prepare_kernels, name="kernels", daemon=True).start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what was accepted, and stop."""
         _log.info("stopping", requests=len(self.server_state.tasks))
         services = getattr(self._fastapi.state, "services", None)
         if services is not None:
@@ -106,7 +101,7 @@ class Server(uvicorn.Server):
         _log.info("stopped")
 
     async def _started(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The app; if it cannot start, `fault` says why, instead of a trace in the log."""
+        """Run the app; if it cannot start, `fault` says why, instead of a trace in the log."""
         if scope["type"] != "lifespan":
             await self._fastapi(scope, receive, send)
             return
@@ -117,7 +112,6 @@ class Server(uvicorn.Server):
             raise
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's
-        """Stop the server; the second request to stop is immediate."""
         if self.should_exit:
             _end("told to stop twice", 128 + sig)
         self.should_exit = True
@@ -132,10 +126,7 @@ class Server(uvicorn.Server):
 
 
 def _prepare_kernels() -> None:
-    """Load the compiled kernels of matrices, so that no request waits for them.
-
-    After an installation they are compiled first, for up to half a minute; the log says so.
-    """
+    """Compile the kernels after an installation, for up to half a minute; the log says so."""
     started = time.monotonic()
     told = threading.Timer(_QUIET_SECONDS, _log.info, ("matrix kernels are being compiled",))
     told.daemon = True
@@ -175,7 +166,7 @@ def _configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets on all addresses of a name, before anything else is opened."""
+    """Bind all addresses of a name, before anything else is opened."""
     try:
         sockets = [*_sockets(host, port)]
     except OSError as error:
@@ -206,7 +197,7 @@ def _reason(error: OSError) -> str:
 
 
 def _allow_many_connections() -> None:
-    """Raise the limit on open files: many systems allow only a thousand connections."""
+    """Raise a limit: many systems allow only a thousand connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft < most:

@@ -29,7 +29,7 @@ from service.workers.pools import WorkerPools
 from syntax.errors import ForbiddenError, StoreError
 
 FOLLOW_SECONDS: Final = 2.0
-"""Seconds between two checks for deletions of other processes (or `refresh_seconds`, if longer)."""
+"""Seconds between two checks for deletions of other processes."""
 
 _log = structlog.get_logger(__name__)
 
@@ -39,10 +39,8 @@ class Services:
     """The service without HTTP.
 
     Attributes:
-        pools: Parser processes of the interactive routes.
-        pipeline: Answers `/parse`.
-        assembler: Answers `/features`: what a trainer would see.
-        adhoc: The dataset of the interactive routes.
+        pools, adhoc: Parser processes and dataset of the interactive routes.
+        assembler: Answers `/features`.
         stopping: Set when the service stops: endless streams end, and it is no longer ready.
     """
 
@@ -108,10 +106,7 @@ async def running_services(settings: Settings) -> AsyncIterator[Services]:
 
 @contextmanager
 def settings_in_force(settings: Settings) -> Iterator[Settings]:
-    """The settings as a read-only service follows them, if it is one; it says so once.
-
-    It has no jobs, and its job tables lie in a folder that goes with it.
-    """
+    """Settings; a read-only service has no jobs, and its job tables are in a temporary folder."""
     if settings.read_only:
         _log.info("read-only: parses are answered and not kept", store=settings.store)
     elif not _may_write(settings):
@@ -129,7 +124,7 @@ def settings_in_force(settings: Settings) -> Iterator[Settings]:
 
 
 def _may_write(settings: Settings) -> bool:
-    """False if the store is a folder that can only be read; what is no store yet has to fail."""
+    """False if the store is a folder that can only be read."""
     folder = Path(settings.store)
     if not settings.is_local_store or not (folder / MARKER).exists():
         return True
@@ -141,7 +136,6 @@ def _may_write(settings: Settings) -> bool:
 
 
 def check_keeps(services: Services) -> None:
-    """Check that the service may keep and delete things."""
     if services.settings.read_only:
         raise ForbiddenError(
             "this service is read-only: it keeps and deletes nothing, and has no jobs; use one "
@@ -152,7 +146,6 @@ def check_keeps(services: Services) -> None:
 async def _follow_deletions(
     store: FeatureStore, responses: ResponseCache, adhoc: AdhocDataset, seconds: float
 ) -> None:
-    """Drop cached data that other processes have deleted from the store."""
     seen = store.parses.generation
     while True:
         await asyncio.sleep(seconds)
@@ -169,7 +162,6 @@ async def _follow_deletions(
 
 
 def services_of(request: Request) -> Services:
-    """The services of a request's app."""
     services: Services = request.app.state.services
     return services
 
@@ -180,4 +172,3 @@ async def _services(request: Request) -> Services:
 
 
 UsesServices = Annotated[Services, Depends(_services)]
-"""Parameter type of routes."""

@@ -332,17 +332,14 @@ class Settings(BaseSettings):
 
     @property
     def is_local_store(self) -> bool:
-        """True if the store is a folder on this machine."""
         return "://" not in self.store
 
 
 def read_settings(**given: Any) -> Settings:
-    """Settings from the environment, overridden by what was given and is not `None`."""
     return checked_settings({name: value for name, value in given.items() if value is not None})
 
 
 def checked_settings(fields: Mapping[str, Any]) -> Settings:
-    """Settings from the environment, overridden by all fields that are given."""
     try:
         Settings()
         return Settings(**fields)
@@ -358,7 +355,6 @@ def checked_settings(fields: Mapping[str, Any]) -> Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """True if an address, or ``localhost``, is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -366,7 +362,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _cores() -> int:
-    """Cores that this process may use (a container's share, not the machine's)."""
+    """Cores of the process: a container's share, not the machine's."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,8 +1,7 @@
 """SQL over the store for HTTP: each query runs in a process of its own.
 
-DuckDB reads the files of the store and no other, but one query can take all memory of a process,
-or go on for ever where DuckDB does not look whether it is to stop. So the process is bounded by the
-kernel, and killed when its time is over; the service goes on.
+One query can take all memory of a process, or go on for ever. So the kernel bounds the process,
+which is killed when its time is over.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from syntax.errors import DeadlineError, OverloadedError, SpecError, WorkError
 from syntax.strict_json import parse_json
 
 QUERY_BYTES: Final = 1_000_000_000
-"""Memory that DuckDB may take for a query."""
 
 PROCESS_BYTES: Final = 3_000_000_000
 """Memory that the whole process may take, libraries and Python's values included."""
@@ -48,7 +46,6 @@ class SqlProcesses:
         self._running = asyncio.Lock()
 
     async def run(self, query: SqlQuery) -> dict[str, Any]:
-        """Columns and rows of a query, and whether there are more rows."""
         if self._running.locked():
             raise OverloadedError(
                 "another query is running, and the service runs one at a time; try again when it "
@@ -84,7 +81,6 @@ class SqlProcesses:
 
 
 def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
-    """The answer of a process that has ended."""
     if code == 0:
         answer: dict[str, Any] = parse_json(output)
         return answer
@@ -98,7 +94,6 @@ def _read(code: int | None, output: bytes, log: bytes) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Answer the query on standard input; returns the exit code."""
     from featurestore import open_store
     from featurestore.sql.answer import answer_query
 

@@ -9,7 +9,8 @@ from prometheus_client.context_managers import Timer
 
 Stage = Literal["lookup", "queue", "parse", "store", "derive", "render"]
 """``lookup`` of parses in the store, wait in the ``queue``, ``parse`` of one text, write to the
-``store``, ``derive`` pieces and matrices, ``render`` the answer."""
+``store``, ``derive`` pieces and matrices, ``render`` the answer.
+"""
 
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
@@ -17,14 +18,10 @@ SECONDS: Final = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-"""Upper bounds of durations, from a lookup in memory to the longest deadline."""
 
 
 class Stages:
     """The stages of all requests; any thread may measure.
-
-    Attributes:
-        histogram: Seconds by stage.
 
     >>> stages = Stages()
     >>> with stages.measure("lookup"):
@@ -42,9 +39,7 @@ class Stages:
         self._stages = {name: self.histogram.labels(name) for name in STAGES}
 
     def measure(self, stage: Stage) -> Timer:
-        """Time the block of a ``with`` statement, whether or not it raises."""
         return self._stages[stage].time()
 
     def observe(self, stage: Stage, seconds: float) -> None:
-        """Count a duration that was taken elsewhere."""
         self._stages[stage].observe(seconds)

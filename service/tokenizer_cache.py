@@ -1,4 +1,4 @@
-"""The cache of tokenizers: which names are allowed, and the most recently used ones."""
+"""The most recently used tokenizers, and the check of their names."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class TokenizerCache:
     """Loads tokenizers by name and keeps the most recently used ones. Safe for threads.
 
     A folder's files are looked at each time (50 µs), so that a tokenizer may be replaced. With
-    ``anywhere`` all folders may be named, despite the settings: for jobs, whose tokenizers were
-    checked when they were accepted.
+    ``anywhere`` all folders may be named: for jobs, whose tokenizers were checked when they were
+    accepted.
     """
 
     def __init__(self, settings: Settings, *, anywhere: bool = False) -> None:
@@ -46,7 +46,6 @@ class TokenizerCache:
         self._lock = threading.Lock()
 
     def get(self, name: str) -> LoadedTokenizer:
-        """The tokenizer of a name; the errors are those of `read_tokenizer`."""
         folder = self.folder(name)
         stamps = _stamps(folder)
         found = self._find(name, stamps)
@@ -64,7 +63,7 @@ class TokenizerCache:
         return loaded
 
     def cached(self, name: str) -> LoadedTokenizer | None:
-        """The tokenizer if it is kept and its files are as they were; counts as a use of it."""
+        """Use a kept tokenizer; ``None`` if its files have changed."""
         if name not in self._kept:
             return None
         try:
@@ -73,9 +72,9 @@ class TokenizerCache:
             return None
 
     def folder(self, name: str) -> Path | None:
-        """The folder that a name leads to; ``None`` for a name on the hub.
+        """The folder of a name; ``None`` for a name on the hub.
 
-        Nothing is told of folders that may not be named, nor looked up there.
+        Nothing is told of folders that may not be named.
         """
         if name in bundled_tokenizers():
             return bundled_tokenizers()[name]
@@ -104,7 +103,6 @@ class TokenizerCache:
 
 
 def _below(root: Path | None, name: str) -> Path | None:
-    """A path, relative to a folder or absolute, if it lies below that folder."""
     if root is None or "\0" in name:
         return None
     top = os.path.abspath(root)  # noqa: PTH100 - links stay as they are, `..` goes

@@ -1,13 +1,9 @@
-"""What Hugging Face's tokenizer classes make of a folder's files, without transformers.
+"""Hugging Face's tokenizer classes on a folder's files, without transformers.
 
 ``BertTokenizer``, ``RobertaTokenizer`` and ``XLMRobertaTokenizer`` take vocabulary, merges and
-added tokens from the file, and make the rest themselves, whatever the file says. Importing
-transformers for that takes seconds, and 700 MB where torch is installed, in every process that
-needs a tokenizer. A test holds the two equal, fingerprints included.
-
-BERT's older folders have a ``vocab.txt`` and no ``tokenizer.json``; they are read here too. A
-folder that is unusual in any way (other special tokens, tokens that are added, a class that is not
-here) is left to transformers.
+added tokens from the file, and make the rest themselves. Importing transformers takes seconds, and
+700 MB where torch is installed. A test holds the two equal, fingerprints included. A folder that is
+unusual in any way is left to transformers.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ SPECIAL_NAMES: Final = {
     "cls_token": "[CLS]",
     "mask_token": "[MASK]",
 }
-"""BERT's special tokens by role."""
 
 _SENTENCEPIECE_NAMES: Final = {
     "bos_token": "<s>",
@@ -50,7 +45,6 @@ _OVERRIDES: Final = ("tokenizer.json", "added_tokens.json", "special_tokens_map.
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; an empty one if there is no such file."""
     if not path.exists():
         return {}
     try:
@@ -71,7 +65,6 @@ def is_plain_bert(folder: Path, config: Mapping[str, Any]) -> bool:
 
 
 def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
-    """The Rust tokenizer of a folder for which `is_plain_bert` holds."""
     tokenizer = BertWordPieceTokenizer(
         vocab=str(folder / "vocab.txt"),
         lowercase=config.get("do_lower_case", True),
@@ -84,7 +77,6 @@ def read_bert(folder: Path, config: Mapping[str, Any]) -> Any:
 
 
 def frame_as_bert(backend: Any) -> None:
-    """Have [CLS] and [SEP] put around texts."""
     ids = [(token, backend.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
     if None in (number for _, number in ids):
         raise ValueError("the vocabulary has no [CLS] or no [SEP]")
@@ -147,15 +139,12 @@ def _xlm_roberta(backend: Any, config: Mapping[str, Any]) -> bool:
 
 
 def _charsmap(normalizer: Any) -> Any:
-    """The map of characters of a sentencepiece model; ``None`` without one."""
     steps: Any = normalizer if isinstance(normalizer, normalizers.Sequence) else [normalizer]
     return next((step for step in steps if isinstance(step, normalizers.Precompiled)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """A class of transformers: its special tokens, its kind of model, and what it makes."""
-
     names: Mapping[str, str]
     model: str
     make: Callable[[Any, Mapping[str, Any]], bool]
@@ -179,9 +168,9 @@ _OF_MODELS: Final = {
 
 
 def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping[str, str] | None:
-    """Change a tokenizer, as it was read, into what its class makes of it.
+    """Change a tokenizer, as it was read, into that of its class.
 
-    The names of its special tokens by role; ``None`` where that is left to transformers.
+    Returns the names of its special tokens by role; ``None`` where that is left to transformers.
     """
     model_type = read_object(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")
@@ -198,7 +187,6 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 
 
 def _has_usual_tokens(backend: Any, names: Mapping[str, str], config: Mapping[str, Any]) -> bool:
-    """True if the special tokens are the class's own, and the file has all that are added."""
     given = {role: _content(value) for role, value in config.items() if role.endswith("_token")}
     listed = config.get("added_tokens_decoder") or {}
     told = {int(at): _flags(token) for at, token in listed.items()}
@@ -217,7 +205,6 @@ def _content(token: Any) -> Any:
 
 
 def _flags(token: Any) -> tuple[Any, ...]:
-    """An added token by its facts, whether an object or JSON."""
     names = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
     if isinstance(token, Mapping):
         return tuple(token.get(name) for name in names)

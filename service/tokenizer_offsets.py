@@ -1,15 +1,13 @@
-"""Whether the character offsets of a tokenizer can be aligned with words.
+"""Check that the character offsets of a tokenizer can be aligned with words.
 
-Words and pieces are joined by the characters that both cover (`syntax.alignment`), so offsets have
-to lie in the text, come in order, and cover what the pieces show. Some tokenizers are made so that
-they do not. A pre-tokenizer that adds spaces, with a post-processor that trims them, cuts off a
-character of each word; a BPE model that drops unknown characters counts on as if they had not
-been there; old libraries give words of an `ignore_merges` vocabulary an empty span. The features
-would be wrong in silence.
+Words and pieces are joined by the characters that both cover (`syntax.alignment`), so offsets must
+lie in the text, come in order, and cover what the pieces show. Else features would be wrong in
+silence: a pre-tokenizer that adds spaces, with a post-processor that trims them, cuts off a
+character of each word; a BPE model that drops unknown characters counts on as if they had not been
+there; old libraries give words of an `ignore_merges` vocabulary an empty span.
 
-What good tokenizers do is allowed: several pieces of one character (bytes), one piece for several
-words, an empty span for white space alone, a leading space within the span, characters that the
-normalizer drops.
+Allowed are: several pieces of one character (bytes), one piece for several words, an empty span for
+white space alone, a leading space within the span, characters that the normalizer drops.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ _PROBES: Final = (
 
 
 def offsets_fault(backend: Any) -> str | None:
-    """The fault of a ``tokenizers.Tokenizer``'s offsets; ``None`` if they can be used."""
     for text in _PROBES:
         encoding = backend.encode(text, add_special_tokens=False)
         fault = _fault(backend, text, encoding.ids, encoding.offsets)

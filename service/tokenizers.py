@@ -1,7 +1,6 @@
 """Fast Hugging Face tokenizers, by name or path, identified by their content.
 
-``transformers`` takes seconds to import, so it is imported only for tokenizers that need one of
-its rarer classes; others are read by ``tokenizers`` alone, to the same result.
+``transformers``, slow to import, reads only those of its rarer classes.
 """
 
 from __future__ import annotations
@@ -50,12 +49,11 @@ _WAYS: Final = (
 
 @dataclass(frozen=True)
 class LoadedTokenizer:
-    """A fast tokenizer without truncation, padding or special tokens; those come at load.
+    """A fast tokenizer without truncation, padding or special tokens.
 
     Attributes:
         fingerprint: Fingerprint of ``content``; equal under all names.
         content: SHA-256 of the canonical ``tokenizer.json`` and the special tokens.
-        special_tokens: Where special tokens go around one text and between two.
         folder: Where it was read, unless it is bundled or from the hub.
     """
 
@@ -68,24 +66,22 @@ class LoadedTokenizer:
 
     @property
     def lasting_name(self) -> str:
-        """Its folder as a path that means the same to another process; else its name."""
+        """Path of its folder for other processes; else its name."""
         return self.name if self.folder is None else str(self.folder.resolve())
 
     def unknown(self) -> tuple[int, str] | None:
-        """Id and name of the token for what it does not know, such as ``(100, "[UNK]")``."""
+        """Id and name of the token for unknown text, such as ``(100, "[UNK]")``."""
         number = self.special_tokens.unk_id
         return None if number is None else (number, self._backend.id_to_token(number))
 
     def save(self, path: Path) -> None:
-        """Write it as a ``tokenizer.json``; special tokens are in `special_tokens`."""
         self._backend.save(str(path))
 
     def encode(self, text: str) -> PieceArrays:
-        """Pieces of one text."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[PieceArrays]:
-        """Pieces of each text; other threads run meanwhile."""
+        """Encode texts while other threads run."""
         return [
             (
                 np.array(encoding.ids, dtype=np.int32),
@@ -95,10 +91,7 @@ class LoadedTokenizer:
         ]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[Int32, Int32, list[int]]:
-        """Like `encode_batch`, with the pieces of all texts concatenated.
-
-        Ids, *shape* (N,); offsets, *shape* (N, 2); how many pieces each text has.
-        """
+        """Ids, *shape* (N,), offsets, *shape* (N, 2), and numbers of pieces of all texts."""
         encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
         ids = [encoding.ids for encoding in encodings]
         spans = chain.from_iterable(encoding.offsets for encoding in encodings)
@@ -118,9 +111,7 @@ def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> Loade
 def read_tokenizer(
     name: str, folder: Path | None, hub_timeout_seconds: float, *, offline: bool = False
 ) -> LoadedTokenizer:
-    """Read a tokenizer from its folder; without one, from the hub or its cache.
-
-    ``offline`` takes nothing but what is in the hub's cache.
+    """Read a tokenizer from its folder; without one, from the hub or (``offline``) only its cache.
 
     Raises:
         UnknownTokenizerError: It is not there, cannot be read or is not a fast one, or the hub
@@ -151,13 +142,11 @@ def read_tokenizer(
 
 @cache
 def bundled_tokenizers() -> dict[str, Path]:
-    """The tokenizers that ship with Parsebank."""
     folder = Path(str(resources.files("service") / "resources" / "tokenizers"))
     return {path.parent.name: path.parent for path in sorted(folder.glob("*/tokenizer.json"))}
 
 
 def is_hub_name(name: str) -> bool:
-    """True if a name could be one on the hub."""
     return _HUB_NAME.fullmatch(name) is not None
 
 
@@ -189,7 +178,7 @@ def _read_files(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
 
 
 def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping[str, str]]:
-    """Like `_read_folder`; a file that the cache holds is read there, without asking the hub."""
+    """Read a file that the cache holds there, without asking the hub."""
     folder = _cached_folder(name)
     if folder is not None:
         return _read_folder(name, folder)
@@ -198,7 +187,7 @@ def _from_hub(name: str, timeout: float, *, offline: bool) -> tuple[Any, Mapping
 
 
 def find_folder(name: str) -> Path | None:
-    """The folder of this name, for one who may name any; ``None`` if it can only be on the hub."""
+    """Folder of a name; ``None`` if it can only be on the hub."""
     try:
         path = Path(name).expanduser()
         is_folder = bool(name) and path.is_dir()
@@ -229,7 +218,6 @@ def _read_vocabulary(name: str, folder: Path, config: dict[str, Any]) -> Any:
 
 
 def _special_names(config: dict[str, Any]) -> dict[str, str]:
-    """Special tokens of ``tokenizer_config.json``, where each is a string or an object."""
     names = {role: value for role, value in config.items() if role.endswith("_token") and value}
     contents = {
         role: value.get("content") if isinstance(value, dict) else value
@@ -253,10 +241,7 @@ def _through_transformers(name: str, source: str, *, offline: bool) -> tuple[Any
 
 
 def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
-    """Ask the hub once, briefly, unless its cache already has the tokenizer.
-
-    Loading would retry for minutes on a machine without a network.
-    """
+    """Ask the hub once: loading would retry for minutes on a machine without a network."""
     files = ("tokenizer_config.json", "tokenizer.json", "vocab.txt")
     if any(isinstance(_look_up(name, file), str) for file in files):
         return
@@ -274,14 +259,12 @@ def _require_on_hub(name: str, timeout: float, *, offline: bool) -> None:
 
 
 def _cached_folder(name: str) -> Path | None:
-    """The hub's cache of a tokenizer, if it is known to have all that tells its class."""
     path = _look_up(name, "tokenizer.json")
     known = all(_look_up(name, file) for file in ("tokenizer_config.json", "config.json"))
     return Path(path).parent if isinstance(path, str) and known else None
 
 
 def _look_up(name: str, file: str) -> Any:
-    """Path of a file in the hub's cache; ``None`` if nothing is known of it."""
     from huggingface_hub import try_to_load_from_cache
 
     try:
@@ -291,7 +274,6 @@ def _look_up(name: str, file: str) -> Any:
 
 
 def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownTokenizerError:
-    """The error for a name that leads to no tokenizer, with the reason and what to name instead."""
     error = unknown_name("tokenizer", name, bundled_tokenizers(), UnknownTokenizerError)
     message = f"{error.message} For {name!r}: {reason}. {ways}"
     return UnknownTokenizerError(message, **error.detail)

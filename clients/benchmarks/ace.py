@@ -1,15 +1,13 @@
-"""Relations and event arguments of ACE 2005, as the GATE release reads them.
+"""Relations and event arguments of ACE 2005, as the GATE release (Ahmad et al. 2021) reads them.
 
-Each file is a list of pairs of mentions in a sentence; for event arguments, the subject is the
-trigger and the relation is the argument's role::
+Each file lists pairs of mentions in a sentence; the subject of an event argument is its trigger::
 
     {"id": "...", "token": ["Kim", "works", "there"], "stanford_pos": ["PROPN", "VERB", "ADV"],
      "stanford_ner": ["PER", "O", "O"], "stanford_deprel": ["nsubj", "root", "advmod"],
      "stanford_head": ["2", "0", "2"], "relation": "ORG-AFF", "subj_type": "PER",
      "subj_start": 0, "subj_end": 0, "obj_type": "ORG", "obj_start": 2, "obj_end": 2}
 
-Ends are inclusive; heads count from 1, 0 is the root; in spite of their names the ``stanford_``
-columns hold UD (Ahmad et al. 2021, GATE: Graph Attention Transformer Encoder).
+Ends are inclusive; heads count from 1, 0 is the root; the ``stanford_`` columns hold UD.
 """
 
 from __future__ import annotations
@@ -33,12 +31,11 @@ from syntax.trees.sentence import Sentence, Token, Word
 
 RELATION: Final = LabelSpec("relation", "class")
 SUBJECT: Final = LabelSpec("subject", "spans", field="text")
-"""One span, named after the type of the entity or event."""
 OBJECT: Final = LabelSpec("object", "spans", field="text")
 NER: Final = LabelSpec("ner", "tags", field="text")
 
 SPAN_REVERSED: Final = "span_reversed"
-"""Repair: a mention ended before it began, and was turned round."""
+"""Repair: the start and end of a mention were swapped."""
 
 _LANGS: Final = {"Arabic": "ar", "English": "en", "Chinese": "zh"}
 _KEYS: Final = {
@@ -47,7 +44,6 @@ _KEYS: Final = {
     "object": "obj_type",
     "ner": "stanford_ner",
 }
-"""The key of a record that holds the names of each label."""
 
 _BREAK = re.compile(r"[\t\n\r]")
 _FILE: Final = r"(?P<lang>English|Arabic|Chinese|[a-z]{2,3})/(?P<split>train|dev|test)\.json"
@@ -100,7 +96,7 @@ def _strings(record: Any, key: str, where: str) -> tuple[str, ...]:
 def _mention(
     record: dict[str, Any], role: str, tokens: Sequence[str], where: str
 ) -> tuple[SpanLabel, bool]:
-    """The characters of a mention, and whether its ends had to be swapped."""
+    """Characters of a mention; true if its ends had to be swapped."""
     ends = record.get(f"{role}_start"), record.get(f"{role}_end")
     words = [end for end in ends if type(end) is int and 0 <= end < len(tokens)]
     if len(words) < 2:
@@ -114,7 +110,6 @@ def _mention(
 
 
 def _segment(record: dict[str, Any], tokens: Sequence[str], where: str) -> Segment:
-    """The sentence with the file's tree."""
     columns = [_strings(record, f"stanford_{key}", where) for key in ("pos", "head", "deprel")]
     if {len(column) for column in columns} != {len(tokens)}:
         raise ExampleError(f"{where}: expected a pos, head and deprel for each of its tokens")
@@ -137,7 +132,6 @@ def _head(head: str, where: str) -> int:
 
 
 def _names_in(parts: Sequence[Part]) -> Names:
-    """Relations, entity types and tags of all files, by name; the tag of no entity comes first."""
     found: dict[str, set[str]] = {name: set() for name in _KEYS}
     for record in (x for part in parts for file in part.files for x in _readable(file)):
         for name, key in _KEYS.items():

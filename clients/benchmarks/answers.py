@@ -24,7 +24,6 @@ from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment, SpanL
 FIELDS: Final = ("question", "passage")
 MODES: Final[tuple[Mode, ...]] = ("raw", "sentence")
 ANSWERS: Final = LabelSpec("answers", "spans", field="passage")
-"""Every gold answer, in the order of the file; its text is that of the span."""
 
 IDS: Final = "the question's own; a second question of the same id is `{id}#2`"
 REJECTS: Final = {
@@ -41,7 +40,6 @@ QUIRKS: Final = (
 )
 
 NEAR: Final = 50
-"""Characters around its offset in which a displaced answer is looked for."""
 
 ANSWER_MOVED: Final = "answer_moved"
 """Repair: an answer was found beside its offset."""
@@ -49,12 +47,10 @@ ANSWER_MOVED: Final = "answer_moved"
 Answers = tuple[SpanLabel, ...]
 Labels = dict[str, LabelValue | None]
 Extra = Callable[[dict[str, Any], Answers | None, str], Labels]
-"""More labels, given the question's record, its answers (None in a blind file), and how to call it
-in a message."""
+"""More labels of a question's record, its answers (None in a blind file), and its name."""
 
 
 def no_more(record: dict[str, Any], answers: Answers | None, where: str) -> Labels:  # noqa: ARG001
-    """No other labels than the answers."""
     return {}
 
 
@@ -65,14 +61,6 @@ def read_answers(
     extra: Extra = no_more,
     belongs: Callable[[Part, str], bool] = lambda *_: True,
 ) -> Iterator[Item]:
-    """The questions of a part, in file order.
-
-    Args:
-        part: Files in the format of SQuAD.
-        mode: As `Benchmark.read_part`.
-        extra: Labels beside the answers.
-        belongs: Whether the question of an id is in the part, where a file holds several.
-    """
     unique = UniqueIds()
     for path in part.files:
         yield from guarded(path, _items(path, unique, extra, partial(belongs, part)))
@@ -91,10 +79,7 @@ def _items(
 
 
 def _has_labels(path: Path) -> bool:
-    """Whether a question has an answer with text, or says whether it has one.
-
-    Reading the questions reports the faults of the file.
-    """
+    """True if an item has or denies an answer, or the file is faulty."""
     with suppress(InputError):
         return any(_is_labelled(question) for _, _, question in _questions(path))
     return True
@@ -110,7 +95,6 @@ def _is_labelled(question: Any) -> bool:
 
 
 def _questions(path: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Each question with its paragraph, and its place in words; what is missing is `None`."""
     for a, article in enumerate(records_of(path, "data.item")):
         for p, paragraph in enumerate(_list(article, "paragraphs")):
             for q, question in enumerate(_list(paragraph, "qas")):
@@ -137,7 +121,6 @@ def _example(
 
 
 def _answers(question: dict[str, Any], where: str) -> list[tuple[int, str]]:
-    """Offset and text of each answer that has a text."""
     answers = question.get("answers", [])
     try:
         pairs = [(answer["answer_start"], answer["text"]) for answer in answers]
@@ -152,13 +135,7 @@ def _answers(question: dict[str, Any], where: str) -> list[tuple[int, str]]:
 
 
 def located(passage: str, answer: tuple[int, str], where: str) -> tuple[SpanLabel, bool]:
-    """The span of an answer, and whether it had to be looked for.
-
-    Args:
-        passage: What it is a part of.
-        answer: Its offset and text.
-        where: How to call it in a message.
-    """
+    """Span of an answer (offset and text); true if it was displaced and had to be searched for."""
     offset, text = answer
     if offset >= 0 and passage.startswith(text, offset):
         return SpanLabel(offset, offset + len(text)), False

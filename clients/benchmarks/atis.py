@@ -24,7 +24,6 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _part(split: Path, folder: Path) -> Part:
-    """The three files of a split; the path of a missing one is kept for the message."""
     lang = "en" if split.parent == folder else split.parent.name
     files = (files_like(split, name) or (split / name,) for name in FILES)
     return Part(split.name, lang, tuple(path for found in files for path in found))

@@ -1,4 +1,4 @@
-"""The benchmark reader: its description, how it finds its files, and how it reads a part."""
+"""The benchmark reader."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ ANY: Final = "*"
 """The split or language of a part that the user names freely."""
 
 WHOLE: Final = "whole"
-"""Split of a file whose name has no split."""
 
 NESTED: Final = "the record is nested too deeply; repair it"
-"""Message of the rejection of a deeply nested JSON record."""
 
 P = ParamSpec("P")
 
 Item = Example | Rejection
-"""Item of a reader: every line or record of its files is an example or a rejection."""
 
 _SPLITS: Final = {
     **dict.fromkeys(("training",), "train"),
@@ -37,7 +34,7 @@ _SPLITS: Final = {
 
 
 def canonical_split(name: str) -> str:
-    """The canonical name of a split; unknown names are returned unchanged.
+    """Canonical name of a split; unknown names are returned unchanged.
 
     >>> canonical_split("testa"), canonical_split("validation_matched"), canonical_split("train")
     ('dev', 'dev_matched', 'train')
@@ -48,7 +45,7 @@ def canonical_split(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One split in one language, and its files in reading order.
+    """A split in a language, with its files in reading order.
 
     Attributes:
         root: Folder to which ids that name files are relative, if the reader needs one.
@@ -61,39 +58,28 @@ class Part:
 
 
 Names = Mapping[str, tuple[str, ...]]
-"""Names in id order, by label column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark and its reader.
-
-    A new benchmark is one short file that builds this and passes it to `register`;
-    `docs/extend/benchmark.md` explains how.
+    """A benchmark and its reader; `docs/extend/benchmark.md` explains how to add one.
 
     Attributes:
-        name: Name in the registry, and default name of the dataset.
-        fields: Name of each segment of an example, in order.
         labels: Label columns, without the names that ``names_in`` finds.
         modes: Modes in which the segments can be read, the default first.
         layout: How the files are named, in words, for messages.
-        source, licence: Source of the data and its terms.
         origin: Source and licence of certain parts, where their files state them.
-        find: Finds the parts in a folder.
-        read_part: Reads the items of one part, in file order, in one of ``modes``. A bad record
-            becomes a `Rejection` (see `attempt`), not an exception.
-        bundled: Default folder of the files.
+        read_part: Reads the items of a part, in file order. A bad record becomes a `Rejection`
+            (see `attempt`), not an exception.
         ids: How an example's id is made, in words, and what it joins.
         rejects: The rejected records, in words, by reason.
         langs: Published languages; empty if the set is open.
-        quirks: Notes for users of the files, a line each.
         encodings: Encodings of the files; several where copies differ (`lines.encoding_of`).
-        names_in: Finds the label names that only the files tell, in all parts of a folder, so
-            that every split and language has the same list. The result must not depend on the
-            order of the parts.
-        general: Whether it reads any text or table, or the files of another reader. Such a reader
-            is guessed from a path only if no other fits.
-        named_only: Whether it is never guessed, because another general reader has the same files.
+        names_in: Finds label names that only the files tell, in all parts of a folder, so that
+            every split has the same list. It must not depend on the order of the parts.
+        general: True for a reader of any text or table, or of another reader's files. It is
+            guessed from a path only if no other fits.
+        named_only: True if it is never guessed, because another general reader has the same files.
         check: Raises a `SpecError` for a part whose files lack what the reader was told to read.
     """
 
@@ -119,12 +105,7 @@ class Benchmark:
     check: Callable[[Part], None] | None = None
 
     def parts(self, path: Path | None = None) -> list[Part]:
-        """The splits and languages under ``path``, sorted; a single file is one part.
-
-        Raises:
-            SpecError: No path was given and nothing is bundled.
-            UnknownNameError: The path does not exist or holds no files of this benchmark.
-        """
+        """Splits and languages under ``path``, sorted; a single file is one part."""
         folder = path or self.bundled
         if folder is None:
             raise SpecError(f"{self.name} needs a path to its files: {self.layout}")
@@ -157,11 +138,6 @@ class Benchmark:
     def chosen(
         self, path: Path | None = None, split: str | None = None, lang: str | None = None
     ) -> list[Part]:
-        """The parts of a split and a language, or of all if left out.
-
-        Raises:
-            UnknownNameError: There is no such split or language; the message lists those found.
-        """
         parts = self.parts(path)
         if split is not None:
             name = canonical_split(split)
@@ -174,13 +150,12 @@ class Benchmark:
         return parts
 
     def check_part(self, split: str, lang: str, path: Path | None = None) -> None:
-        """Refuse a part that is not there, or whose files lack what is to be read, unread."""
+        """Refuse a part that is missing, or whose files lack what is to be read; reads no items."""
         part = self.part(path, split, lang)
         if self.check is not None:
             self.check(part)
 
     def mode(self, asked: str | None = None) -> Mode:
-        """Check a mode; the default mode if left out."""
         for mode in self.modes:
             if asked in (None, mode):
                 return mode
@@ -193,15 +168,10 @@ class Benchmark:
     def read(
         self, path: Path | None, split: str, lang: str, mode: str | None = None
     ) -> Iterator[Item]:
-        """Every example and rejection of one part, in file order."""
         return self.items(self.part(path, split, lang), self.mode(mode))
 
     def items(self, part: Part, mode: Mode) -> Iterator[Item]:
-        """As `read`, for a part from `parts`.
-
-        Raises:
-            InputError: The files hold no items, or are damaged.
-        """
+        """Items as of `read`, for a part from `parts`; an `InputError` if the files hold none."""
         empty = True
         for item in self.read_part(part, mode):
             empty = False
@@ -213,7 +183,7 @@ class Benchmark:
             )
 
     def labels_of(self, path: Path | None = None) -> tuple[LabelSpec, ...]:
-        """The label columns with all their names.
+        """Label columns with all their names.
 
         If only the files tell the names, all splits and languages under ``path`` are read, once
         until a file changes. A single file gives only its own names.
@@ -235,10 +205,7 @@ class Benchmark:
         name: str | None = None,
         mode: str | None = None,
     ) -> DatasetSpec:
-        """The specification of the dataset that a part becomes in the store.
-
-        The path is needed if only the files tell the label names or the origin.
-        """
+        """Dataset of a part; needs the path if only the files tell label names or origin."""
         source, licence = self.source, self.licence
         if self.origin is not None and path is not None:
             source, licence = self.origin(self.chosen(path, split, lang))
@@ -255,30 +222,24 @@ class Benchmark:
 
 
 BENCHMARKS: Registry[Benchmark] = Registry("benchmark")
-"""Every reader, by name."""
 
 
 def register(benchmark: Benchmark) -> Benchmark:
-    """Add a reader to `BENCHMARKS` under its own name, and return it."""
     return BENCHMARKS.add(benchmark.name, benchmark)
 
 
 def named_parts(folder: Path, *, patterns: Sequence[str], lang: str = ANY) -> list[Part]:
     """Parts of one file each, from names below ``folder``.
 
-    Args:
-        folder: Where to look.
-        patterns: Regular expressions of a file's path below the folder, with the groups ``split``
-            and ``lang``; as many folders down as a pattern has slashes. The ending of a packed
-            file is left out.
-        lang: The language of a pattern without ``lang``.
+    Patterns are regular expressions of paths without the ending of a packed file, with the groups
+    ``split`` and ``lang`` (else ``lang`` is the argument); slashes are folders.
     """
     found = [match for pattern in patterns for match in _matches(folder, pattern)]
     return [_part(match, path, lang) for match, path in found]
 
 
 def files_like(folder: Path, pattern: str) -> tuple[Path, ...]:
-    """The files below a folder whose path, but for the ending of a packed file, fits a glob."""
+    """Files below a folder whose path, without the ending of a packed file, fits a glob."""
     found: dict[Path, Path] = {}
     for path in sorted(path for end in ("", *ENDINGS) for path in folder.glob(pattern + end)):
         other = found.setdefault(plain_path(path), path)
@@ -305,10 +266,7 @@ def attempt(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> Item:
-    """The example ``make(example_id, *args)``, or a rejection with the named error that it raises.
-
-    A record that is too deeply nested is rejected too.
-    """
+    """The example ``make(example_id, *args)``, or a rejection with its named error."""
     try:
         check_characters(example_id, "its id")
         return make(example_id, *args, **kwargs)
@@ -319,7 +277,6 @@ def attempt(
 
 
 def rejection(example_id: str, error: InputError) -> Rejection:
-    """The rejection of an item; a lone surrogate is written as its escape."""
     return Rejection(_escaped(example_id), error.error_type, _escaped(error.message))
 
 

@@ -13,18 +13,14 @@ from syntax.errors import ExampleError, SpecError
 from syntax.examples import Example, Mode, Rejection
 
 LATER: Final = {"train": ("dev", "test"), "dev": ("test",), "test": ()}
-"""The splits that keep a text which an earlier split has, too."""
+"""Splits that keep a text that an earlier split has, too."""
 
 
 def without_shared_texts(reader: Benchmark) -> Benchmark:
-    """A reader of the same files that leaves out what would let a model know texts of later splits.
+    """Reader of the same files that leaves out texts of later splits.
 
     All of ``test`` is read, so that scores compare with those of the released splits; of ``dev``
-    the examples without a text of ``test``; of ``train`` those without a text of ``test`` or of
-    what is read of ``dev``. The others are rejected.
-
-    Args:
-        reader: Of files in a folder that names the three splits.
+    and ``train`` the examples without a text that is read of a later split.
     """
     return replace(
         reader,
@@ -57,7 +53,6 @@ def _read(reader: Benchmark, part: Part, mode: Mode) -> Iterator[Item]:
 
 
 def _kept(reader: Benchmark, part: Part, split: str, mode: Mode) -> set[str | None]:
-    """The texts of the examples that are read of another split of the folder."""
     assert part.root is not None
     texts: set[str | None] = set()
     for other in reader.find(part.root):

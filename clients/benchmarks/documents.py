@@ -1,7 +1,7 @@
-"""JSON: the records of a document, one after the other, and checked fields of records.
+"""JSON documents as streams of records, and checked fields of records.
 
-`ijson` parses a document while it is read: a training file of 38 MB takes 12 MB of memory instead
-of 250, in the same time as `json.loads` (0.3 s). The records before a syntax error are read.
+`ijson` parses while it reads: a file of 38 MB takes 12 MB of memory instead of 250, in
+the same time as `json.loads` (0.3 s). The records before a syntax error are read.
 """
 
 from __future__ import annotations
@@ -26,22 +26,16 @@ _LONE_SURROGATE: Final = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F])"
 )
-"""The escape of one half of a surrogate pair, without the other."""
 
 
 def records_of(path: Path, place: str) -> Iterator[Any]:
-    """The elements of a list in a JSON document, in order; a stream.
+    """Elements of a list in a UTF-8 JSON document, as a stream.
 
-    A byte that is not UTF-8 becomes a lone surrogate, so only the text that holds it is refused
-    (see `text_of`).
-
-    Args:
-        path: The file, in UTF-8.
-        place: Path of the list: ``data.item`` in ``{"data": [...]}``, ``item`` in ``[...]``.
+    The list is at ``data.item`` in ``{"data": [...]}``, at ``item`` in ``[...]``. An invalid byte
+    becomes a lone surrogate, so only the text that holds it is refused (`text_of`).
 
     Raises:
-        ExampleError: The document has a syntax error, after the records before it; or it has no
-            such list.
+        ExampleError: A syntax error, after the records before it; or there is no such list.
     """
     import ijson
 
@@ -63,7 +57,6 @@ def records_of(path: Path, place: str) -> Iterator[Any]:
 
 
 def document_of(path: Path) -> Any:
-    """A small JSON document as a whole; bad bytes are treated as in `records_of`."""
     with _opened(path) as file:
         try:
             return parse_json(file.read())
@@ -72,7 +65,6 @@ def document_of(path: Path) -> Any:
 
 
 def parsed_object(text: str, where: str) -> dict[str, Any]:
-    """The JSON object in a line."""
     try:
         record = parse_json(text)
     except ValueError as error:
@@ -81,20 +73,12 @@ def parsed_object(text: str, where: str) -> dict[str, Any]:
 
 
 def checked_object(record: Any, where: str) -> dict[str, Any]:
-    """Check that a record is an object."""
     if not isinstance(record, dict):
         raise ExampleError(f"{where} is a JSON {type(record).__name__}; expected an object")
     return record
 
 
 def text_of(record: Any, key: str, where: str) -> str:
-    """A text of a record.
-
-    Args:
-        record: The record, which should be a mapping.
-        key: Name of the text.
-        where: Name of the record in messages.
-    """
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, str):
         raise ExampleError(f"{where}: {key!r} is {value!r}; expected a text")
@@ -103,7 +87,7 @@ def text_of(record: Any, key: str, where: str) -> str:
 
 
 class _Bytes:
-    """A text file as UTF-8 bytes; an invalid byte is replaced by a JSON escape."""
+    """UTF-8 bytes in which an invalid byte becomes a JSON escape."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -118,7 +102,7 @@ def _opened(path: Path) -> IO[str]:
 
 
 def _has_lone_surrogate(path: Path) -> bool:
-    """Whether there may be a lone surrogate; a pair across two chunks counts too."""
+    """True if there may be a lone surrogate; a pair across two chunks counts too."""
     with _opened(path) as file:
         tail = b""
         for chunk in iter(partial(_Bytes(file).read, _CHUNK), b""):
@@ -151,12 +135,11 @@ def guarded(path: Path, items: Iterator[Item]) -> Iterator[Item]:
 
 
 class UniqueIds:
-    """Makes the ids of a part unique by numbering repetitions; keeps all ids in memory."""
+    """Makes ids unique by numbering repetitions; keeps all ids in memory."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
     def of(self, name: str) -> str:
-        """The id; ``q7#2`` for the second ``q7``."""
         self._seen[name] += 1
         return name if self._seen[name] == 1 else f"{name}#{self._seen[name]}"

@@ -1,4 +1,4 @@
-"""FCE: which tokens of learners' English are errors, in files of either of two kinds of tags."""
+"""FCE: errors in learners' English, token by token, in files of either of two kinds of tags."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec, Mode
 
 LABEL: Final = LabelSpec("errors", "tags", ("c", "i"), "text")
-"""Correct or incorrect, token by token."""
 
 EDITS: Final = ("O", "B-R", "I-R", "B-U", "I-U", "B-M")
-"""Spans to be replaced, spans that are not needed, and tokens before which something is missing."""
 
 
 def _names_of(path: Path) -> tuple[str, ...]:
-    """The tags of a file, known by the first one: in the last column, or in the one before."""
+    """Tags of a file, known by the first one: in the last column, or in the one before."""
     for raw in chain.from_iterable(lines for _, lines in blocks(path, lambda raw: not raw.strip())):
         for tag in raw.decode("utf-8", "replace").split()[:0:-1][:2]:
             for names in (LABEL.names, EDITS):

@@ -14,14 +14,10 @@ from syntax.examples import Mode
 
 
 def with_dev_share(reader: Benchmark, share: float) -> Benchmark:
-    """A reader that divides its texts into ``train`` and ``dev``.
+    """Reader that divides its texts into ``train`` and ``dev``; its files must not name splits.
 
     An example is in ``dev`` if the first eight bytes of the SHA-256 of its id, as a fraction of
     2**64, are less than ``share``. So it stays in its split when texts are added or removed.
-
-    Args:
-        reader: A reader whose files do not name splits.
-        share: Expected share of ``dev``, more than 0 and less than 1.
     """
     if not 0 < share < 1:
         raise SpecError(f"the share of dev is {share}; expected more than 0 and less than 1")
@@ -33,7 +29,6 @@ def with_dev_share(reader: Benchmark, share: float) -> Benchmark:
 
 
 def is_dev(example_id: str, share: float) -> bool:
-    """Whether an example belongs to ``dev``."""
     digest = hashlib.sha256(example_id.encode()).digest()
     return int.from_bytes(digest[:8], "big") < share * 2**64
 

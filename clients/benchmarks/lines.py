@@ -17,16 +17,15 @@ from clients.files import open_file
 from syntax.errors import ExampleError, InputError, InvalidCharacterError, TextTooLongError
 
 MOST_LINES: Final = 100_000
-"""Most lines of a block; longer blocks are split, so that a wrong file cannot fill the memory."""
+"""Longer blocks are split, so that a wrong file cannot fill the memory."""
 
 MOST_BYTES: Final = 16 * 2**20
-"""Most bytes of a file that is read as a whole, as one document."""
 
 _STEP: Final = 64 * 1024
 
 
 class Line(NamedTuple):
-    """One line of a file, as bytes, so that a bad line affects no other; numbers count from 1."""
+    """Line of a file, as bytes, so that a bad line affects no other; numbers count from 1."""
 
     path: Path
     number: int
@@ -34,15 +33,9 @@ class Line(NamedTuple):
 
     @property
     def where(self) -> str:
-        """File and line, for messages."""
         return f"{self.path.name}, line {self.number}"
 
     def text(self, encoding: str = "utf-8") -> str:
-        """The text.
-
-        Raises:
-            InvalidCharacterError: The bytes are invalid; ``detail`` has path, line and position.
-        """
         try:
             return self.raw.decode(encoding)
         except UnicodeDecodeError as error:
@@ -55,12 +48,11 @@ class Line(NamedTuple):
             ) from None
 
     def first_field(self) -> str:
-        """What stands before the first TAB, such as a number; ``line-17`` if it is empty."""
         own = self.raw.partition(b"\t")[0].decode("utf-8", "backslashreplace")
         return own or f"line-{self.number}"
 
     def fields(self, columns: Sequence[str]) -> list[str]:
-        """One field for each column, separated by TAB; quotation marks are text, not CSV."""
+        """Split at TABs; quotation marks are text, not CSV."""
         values = self.text().split("\t")
         if len(values) != len(columns):
             raise ExampleError(
@@ -71,7 +63,6 @@ class Line(NamedTuple):
 
 
 def numbered_lines(path: Path) -> Iterator[Line]:
-    """Each line of a file, without its end."""
     with open_file(path) as file:
         for number, raw in enumerate(file, 1):
             if number == 1:
@@ -81,7 +72,6 @@ def numbered_lines(path: Path) -> Iterator[Line]:
 
 
 def _refuse_cr(first: bytes, path: Path) -> None:
-    """Refuse a file without LF whose only line has a CR inside."""
     if b"\r" in first[:-1] and not first.endswith(b"\n"):
         raise InputError(
             f"{path} ends its lines with CR alone; convert them to LF first", path=str(path)
@@ -89,19 +79,13 @@ def _refuse_cr(first: bytes, path: Path) -> None:
 
 
 def any_line(path: Path, has: Callable[[bytes], object]) -> bool:
-    """Whether a line, such as one with a label, exists; reading stops at the first."""
     return any(has(line.raw) for line in numbered_lines(path))
 
 
 def blocks(
     path: Path, blank: Callable[[bytes], object] = operator.not_
 ) -> Iterator[tuple[int, list[bytes]]]:
-    """Blocks of lines between blank lines, each with the number of its first line.
-
-    Args:
-        path: The file.
-        blank: Whether a line is blank: by default, whether it is empty.
-    """
+    """Blocks between blank (by default, empty) lines, with the number of the first line."""
     lines: list[bytes] = []
     for _, number, raw in numbered_lines(path):
         between = blank(raw)
@@ -115,7 +99,6 @@ def blocks(
 
 
 def whole_text(file: IO[bytes], name: str) -> str:
-    """The text of a small file as a whole, without a byte order mark."""
     raw = bytearray()  # in steps: `read` would set aside all that is allowed
     while len(raw) <= MOST_BYTES and (chunk := file.read(_STEP)):
         raw += chunk
@@ -134,7 +117,6 @@ def whole_text(file: IO[bytes], name: str) -> str:
 
 
 def check_characters(text: str, where: str) -> None:
-    """Check that a text can be encoded in UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -146,11 +128,9 @@ def check_characters(text: str, where: str) -> None:
 
 
 def encoding_of(path: Path, encodings: Sequence[str]) -> str:
-    """The first encoding in which at least half of the lines beyond ASCII are valid.
+    """First encoding, or the last, in which at least half of the lines beyond ASCII are valid.
 
-    Copies of old benchmarks exist in their original encoding and in UTF-8. Latin-1 text is rarely
-    valid UTF-8, so the majority of lines decides; a few broken lines in a UTF-8 file are rejected
-    later. The last encoding is not checked.
+    Latin-1 text is rarely valid UTF-8; a few broken lines in a UTF-8 file are rejected later.
     """
     for encoding in encodings[:-1]:
         lines = (line.raw for line in numbered_lines(path) if not line.raw.isascii())

@@ -1,7 +1,6 @@
 """Web pages as MicroBERT reads them (Gessler, Zeldes 2022): each sentence is an example.
 
-The corpora of the paper's low-resource languages are Wikipedia pages, one HTML file each. The
-released preparation is followed to the sentence, the token and the split: of the Wolof pages,
+The released preparation is followed to the sentence, the token and the split: of the Wolof pages,
 517,992 tokens and 59,190 types of them are `train` (published: 517,237 and 59,137).
 """
 
@@ -32,21 +31,19 @@ from syntax.errors import EmptyTextError, UnknownNameError
 from syntax.examples import TOKEN_MODES, Example, Mode, Segment
 
 SEED: Final = 1337
-"""Seed of Python's `random`, which shuffles the documents before they are divided."""
 
 TRAIN_SHARE: Final = 0.9
-"""Share of the documents that are `train`, rounded up; the others are `dev`."""
 
 _NUMBER: Final = re.compile(r"__(\d+)$")
 _LANG: Final = re.compile(r"([a-z]{2,3})_")
 
 
 def divided(names: Sequence[str]) -> dict[str, list[str]]:
-    """The documents of ``train`` and ``dev``, each by their number.
+    """Documents of ``train`` and ``dev``.
 
     Args:
-        names: Names without ending, such as ``wo_wikipedia_org__1019``. They are sorted by the
-            number at their end, or by name if one has none, before they are shuffled.
+        names: Names without ending, such as ``wo_wikipedia_org__1019``, sorted by the number at
+            their end, or by name if one has none, before they are shuffled.
     """
     ordered = sorted(names)
     if all(map(_NUMBER.search, names)):
@@ -87,7 +84,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
 
 
 def _of_archive(path: Path, split: str, mode: Mode) -> Iterator[Item]:
-    """The pages of a tar archive, which is read twice: which names it has, and what is in them."""
+    """Read the archive twice: first names, then contents."""
     wanted = None
     if split in ("train", "dev"):
         pages = (PurePosixPath(name) for name, _ in tar_files(path))

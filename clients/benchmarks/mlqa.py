@@ -1,10 +1,8 @@
 """MLQA: questions in seven languages on passages in seven languages, joined by their ids.
 
-A part whose question and passage share a language is called after it: ``dev de`` is the file
-``dev-context-de-question-de.json``. A file that mixes two languages is a part of a split of its
-own, so that it can be read and compared: ``dev_mixed context-en-question-de``. No parser is right
-for both its fields, and none is taken by default. Its content is in the store without it:
-`featurestore.dataset.crossed` joins the questions of one language with the passages of another.
+``dev de`` is the file ``dev-context-de-question-de.json``. A file of two languages is a part
+``dev_mixed context-en-question-de``: no parser is right for both its fields. Its content is in
+the store without it, by `featurestore.dataset.crossed` of two languages.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ _FILE_NAME = re.compile(r"(?P<split>[^-]+)-context-(?P<context>.+)-question-(?P<
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """A part for each ordered pair of languages."""
     named = ((_FILE_NAME.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [_part(match, path) for match, path in named if match]
 

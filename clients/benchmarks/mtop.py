@@ -52,7 +52,7 @@ def _example(example_id: str, line: Line) -> Example:
 
 
 def _slots(column: str, where: str) -> list[SpanLabel]:
-    """``4:20:SL:CONTACT,21:26:SL:TYPE_CONTENT`` as spans."""
+    """Spans of ``4:20:SL:CONTACT,21:26:SL:TYPE_CONTENT``."""
     try:
         return [_slot(slot) for slot in column.split(",") if slot]
     except ValueError:
@@ -67,7 +67,7 @@ def _slot(slot: str) -> SpanLabel:
 
 
 def _tokens(column: str, where: str) -> list[Token]:
-    """The tokens of the last column, JSON or (in some copies) a Python literal of the same."""
+    """Tokens of the last column, JSON or (in some copies) a Python literal."""
     try:
         record = _literal(column)
         spans = [(span["start"], span["start"] + span["length"]) for span in record["tokenSpans"]]
@@ -87,10 +87,9 @@ def _literal(column: str) -> Any:
 
 
 def span_tags(tokens: Sequence[Token], slots: Sequence[SpanLabel], where: str) -> list[str]:
-    """Each token's tag: ``B`` on the first token that a slot touches, ``I`` on its others.
+    """Tag ``B`` the first token that a slot touches, and ``I`` its others.
 
-    Syntax-MBERT's release asks that a token start just where its slot does, and silently loses
-    the slots that begin inside a token; here none is lost.
+    Syntax-MBERT's release loses the slots that begin inside a token; here none is lost.
     """
     tags = ["O"] * len(tokens)
     for slot in slots:

@@ -30,16 +30,11 @@ QUIRKS: Final = (
 
 
 def find_pairs(folder: Path) -> Sequence[Part]:
-    """The parts of a folder whose files are named ``{split}-{lang}.tsv``."""
     return named_parts(folder, patterns=(r"(?P<split>[^-]+)-(?P<lang>.+)\.tsv",))
 
 
 def read_pairs(part: Part, mode: Mode, *, label: LabelSpec) -> Iterator[Item]:  # noqa: ARG001
-    """Examples with two segments and a class label, and rejections for other lines.
-
-    An example's id is its split and line number (``dev-17``), so that the translations of one
-    item share it, however many lines of either file are rejected.
-    """
+    """Ids are split and line (``dev-17``), so that translations of an item share them."""
     for path in part.files:
         blind = not any_line(path, _has_label)
         for line in numbered_lines(path):
@@ -54,10 +49,9 @@ def read_numbered_pairs(
     label: LabelSpec,
     header: bytes,
 ) -> Iterator[Item]:
-    """The same of files that open with a header and number their pairs in the first column.
+    """Pairs of files with a header and numbers in the first column, which become the ids.
 
-    The number takes the place of the line's in the id. Files without the header, with the label or
-    without, are read as `read_pairs` does.
+    Files without the header are read as `read_pairs` does.
     """
     (path,) = part.files
     lines = numbered_lines(path)
@@ -91,15 +85,6 @@ _EXPECTED: Final = "3 separated by TAB: two sentences and a label"
 def pair(
     example_id: str, texts: Sequence[str], name: str | None, where: str, label: LabelSpec
 ) -> Example:
-    """An example of two sentences and a class.
-
-    Args:
-        example_id: Its id.
-        texts: The sentences.
-        name: Name of the class; None in a blind file.
-        where: File and line, for the message.
-        label: The label column.
-    """
     if name is not None and name not in label.names:
         raise LabelError(
             f"{where} has the label {name!r}; expected one of {', '.join(label.names)}"
@@ -108,11 +93,7 @@ def pair(
 
 
 def unquoted(field: str) -> str:
-    r"""The text of a field that a CSV writer may have quoted.
-
-    Copies of these benchmarks differ: some are plain, in others a CSV writer has wrapped every
-    sentence that holds a quotation mark and doubled the marks inside. Only such a field is
-    undone; the quotation marks of a plain file stay text.
+    r"""Undo the quoting of a CSV writer: only of a wrapped field with doubled marks inside.
 
     >>> unquoted('"He said ""no""."'), unquoted('"No", he said.'), unquoted('"No."')
     ('He said "no".', '"No", he said.', '"No."')

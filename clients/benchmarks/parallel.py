@@ -1,8 +1,8 @@
 """Parallel text: line n of one file translates line n of the others (Moses), or a TSV of pairs.
 
-A language is a dataset of its own, so each text is parsed in its own language, once, however many
-others it is paired with. An example holds its line twice, as `source` and as `target`; a pair of
-languages is two datasets crossed on the field `target`, whose examples are joined by their ids.
+A language is a dataset of its own, so each text is parsed once. An example
+holds its line twice, as `source` and as `target`; a pair of languages is two datasets crossed on
+the field `target`, whose examples are joined by their ids.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _MOSES = re.compile(rf"(?P<split>.+)\.(?P<lang>{_LANG})")
 _PAIRS = re.compile(rf"(?P<split>.+)\.(?P<first>{_LANG})-(?P<second>{_LANG})\.tsv")
 _NO_LANGS: Final = frozenset({"csv", "gz", "ids", "md", "tmx", "tsv", "txt", "xml", "zip"})
 _COLUMNS: Final = {2: (0, 1), 3: (0, 1), 4: (1, 3)}
-"""The columns with the texts, by how many there are: two texts, perhaps with their source; or
-Tatoeba's number and text, twice."""
+"""Columns of the texts by their number; four columns are Tatoeba's."""
 
 
 def _find(folder: Path) -> Sequence[Part]:
@@ -34,7 +33,6 @@ def _find(folder: Path) -> Sequence[Part]:
 
 
 def _moses_parts(folder: Path) -> Iterator[Part]:
-    """Each language of a text in several; its own file comes first, then the translations."""
     versions: dict[str, dict[str, Path]] = defaultdict(dict)
     for path in sorted(folder.iterdir()):
         match = _MOSES.fullmatch(plain_path(path).name)
@@ -48,7 +46,6 @@ def _moses_parts(folder: Path) -> Iterator[Part]:
 
 
 def _pair_parts(folder: Path) -> Iterator[Part]:
-    """Both languages of a TSV; the split names the pair, as the file name gives the columns."""
     for path in folder.iterdir():
         match = _PAIRS.fullmatch(plain_path(path).name)
         for lang in match.group("first", "second") if match else ():

@@ -1,4 +1,4 @@
-"""PAWS and PAWS-X: is the second sentence a paraphrase of the first? They share most words."""
+"""PAWS and PAWS-X: paraphrases among sentence pairs that share most words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clients.benchmarks.pairs import IDS, QUIRKS, REJECTS, find_pairs, read_numb
 from syntax.examples import LabelSpec
 
 LABEL: Final = LabelSpec("label", "class", ("0", "1"))
-"""``1``: a paraphrase."""
+"""``1`` is a paraphrase."""
 
 HEADER: Final = b"id\tsentence1\tsentence2\tlabel"
 

@@ -1,8 +1,7 @@
 """PrOnto: five tasks on the verses of a Bible translation, projected from English OntoNotes.
 
-Each task is a benchmark of its own, since a dataset has one list of segments and labels. Pairs of
-verses were divided into splits after the pairing, so that a verse of a test pair may be in training
-pairs too. The readers ``pronto_..._disjoint`` leave such pairs out.
+Pairs of verses were divided into splits after the pairing, so a verse of a test pair may be in
+training pairs too. The readers ``pronto_..._disjoint`` leave such pairs out.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from syntax.errors import ExampleError, LabelError
 from syntax.examples import Example, LabelSpec, LabelValue, Mode, Segment
 
 MOST_MENTIONS: Final = 3
-"""Numbers of mentions that the paper's evaluation distinguishes: 3 means three or more."""
+"""Numbers of mentions that are told apart, as in the paper: 3 means three or more."""
 
 _REFERENCES = 2
 """Columns with the verses' places that newer files have after the label."""
@@ -146,7 +145,6 @@ def _benchmark(task: _Task) -> Benchmark:
 
 
 RELEASED: Final = tuple(register(_benchmark(task)) for task in TASKS)
-"""The tasks in the released splits."""
 
 PRONTO: Final = (
     *RELEASED,

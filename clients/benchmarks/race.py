@@ -15,16 +15,14 @@ from syntax.examples import Example, LabelSpec, Mode, Segment
 
 LEVELS: Final = ("middle", "high")
 LABEL: Final = LabelSpec("label", "class", ("A", "B", "C", "D"))
-"""The right option."""
 LEVEL: Final = LabelSpec("level", "class", LEVELS)
-"""Of which school the examination is: accuracy is given for each, and for both."""
+"""School of the examination: accuracy is given for each, and for both."""
 
 OPTIONS: Final = ("option_a", "option_b", "option_c", "option_d")
 FIELDS: Final = ("article", "question", *OPTIONS)
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The splits: folders that hold folders of passages, one for each level."""
     parts = []
     for split in (path for path in folder.iterdir() if path.is_dir()):
         files = [file for level in LEVELS for file in files_like(split, f"{level}/*.txt")]
@@ -48,7 +46,6 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 
 def _questions(passage: Any, path: Path) -> list[tuple[Any, ...]]:
-    """Question, options and answer, each; what a list lacks is `None`."""
     keys = ("questions", "options", "answers")
     lists = [passage.get(key) for key in keys] if isinstance(passage, dict) else []
     columns = [values for values in lists if isinstance(values, list)]

@@ -11,17 +11,16 @@ from syntax.errors import ParsebankError, UnknownNameError
 from syntax.examples import Rejection
 
 LOOKED_AT: Final = 100
-"""Number of first items that decide whether a reader fits."""
 
 PASSED_OVER: Final = 10_000
 """Most items to read, because items of blind files do not count."""
 
 
 def fitting(path: Path) -> list[str]:
-    """Names of the readers that fit: they make examples of at least half of the first items.
+    """Names of the readers that make examples of at least half of the first items.
 
-    Unlabelled examples of blind files do not count, because their form says too little. General
-    readers (plain text, tables) are returned only if no other reader fits.
+    Unlabelled examples of blind files do not count. General readers are returned only if no other
+    fits.
     """
     fits = {name for name, reader in BENCHMARKS.items() if _fits(reader, path)}
     known = [name for name in BENCHMARKS if name in fits and not BENCHMARKS[name].general]
@@ -29,7 +28,6 @@ def fitting(path: Path) -> list[str]:
 
 
 def recognised(path: Path) -> str:
-    """Name of the one reader that fits."""
     if not path.exists():
         raise UnknownNameError(f"there is no file or folder {path}", path=str(path))
     names = fitting(path)
@@ -57,5 +55,4 @@ def _fits(reader: Benchmark, path: Path) -> bool:
 
 
 def _tells(item: Item) -> bool:
-    """Whether an item counts: it is not an example of a blind file."""
     return isinstance(item, Rejection) or not item.labels or set(item.labels.values()) != {None}

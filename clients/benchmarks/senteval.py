@@ -1,7 +1,7 @@
-"""SentEval's probing tasks: what a sentence's vector tells of its words, its tree and its meaning.
+"""SentEval's probing tasks of sentence vectors (Conneau et al. 2018).
 
-Conneau et al. 2018, "What you can cram into a single $&!#* vector". Each task is a file with all
-three splits. The sentences come from the Toronto Book Corpus and are not shipped.
+Each task is a file with all three splits. The sentences come from the Toronto Book Corpus and are
+not shipped.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from syntax.errors import ExampleError, LabelError
 from syntax.examples import TOKEN_MODES, Example, LabelSpec, Mode, Segment
 
 SPLITS: Final = {"tr": "train", "va": "dev", "te": "test"}
-"""The splits as the lines name them."""
 
 COLUMNS: Final = 3
-"""Fewest columns of a line: split, label, sentence. What may stand between the last two is left."""
+"""Fewest columns of a line; columns between the label and the sentence are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A file, and its classes; without names, those that the file has."""
-
     name: str
     quirk: str
     names: tuple[str, ...] = ()

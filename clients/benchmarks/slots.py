@@ -1,7 +1,4 @@
-"""Utterances with an intent and slots, in the forms of ATIS and SNIPS, MultiATIS++ and mTOP.
-
-Intents and slots are open lists: their names come from all splits and languages of a folder.
-"""
+"""Utterances with an intent and slots, in the forms of ATIS and SNIPS, MultiATIS++ and mTOP."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ ReadPart = Callable[[Part, Mode], Iterator[Item]]
 
 
 def slot_names(parts: Sequence[Part], *, read_part: ReadPart) -> Names:
-    """Intents in alphabetical order, slots as `tag_names` orders them, of every usable example."""
     items = (item for part in parts for item in read_part(part, MODES[0]))
     intents: set[str] = set()
     tags: set[str] = set()
@@ -42,7 +38,6 @@ def slot_names(parts: Sequence[Part], *, read_part: ReadPart) -> Names:
 def utterance(
     example_id: str, tokens: Sequence[str], tags: Sequence[str], intent: str, where: str
 ) -> Example:
-    """An example of an utterance."""
     check_tokens(tokens, tags, where)
     if not intent:
         raise NoLabelError(f"{where} has no intent")
@@ -51,7 +46,7 @@ def utterance(
 
 
 def divided(line: str) -> list[str]:
-    r"""What runs of spaces and TABs divide; other white space, such as U+00A0, is text.
+    r"""Words between spaces and TABs; other white space, such as U+00A0, is text.
 
     >>> divided("add it  to\u00a0my list ")
     ['add', 'it', 'to\xa0my', 'list']

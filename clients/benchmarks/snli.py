@@ -1,4 +1,4 @@
-"""SNLI and MultiNLI: does the premise entail the hypothesis? A JSON record on each line."""
+"""SNLI and MultiNLI: entailment between sentences, a JSON record on each line."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ from syntax.errors import LabelError, NoLabelError
 from syntax.examples import Example, Mode, Segment
 
 NO_LABEL: Final = (None, "-", "")
-"""Values in place of a gold label on which the annotators did not agree."""
 
 HIDDEN: Final = "hidden"
-"""Value in place of a gold label that is not published."""
 
 
 def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001

@@ -30,7 +30,7 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
 
 
 def _answerable(question: dict[str, Any], answers: Answers | None, where: str) -> Labels:
-    """Whether there is an answer, as the official evaluation decides; the file may say it too."""
+    """Decide by an answer with text, as the official evaluation; the file may say it too."""
     if answers is None:
         return {"answerable": None}
     if len(answers) < len(question.get("answers", ())):

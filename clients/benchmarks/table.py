@@ -1,8 +1,4 @@
-"""Any table with named columns: the general reader for data that no other reader knows.
-
-`table_benchmark` reads files (JSON lines, CSV, TSV, Parquet, datasets saved by `datasets`);
-`dataset_items` takes an object of the library `datasets`.
-"""
+"""Tables with named columns: the general reader for data that no other reader knows."""
 
 from __future__ import annotations
 
@@ -46,10 +42,9 @@ _NAMED: Final = frozenset({"class", "spans", "tags"})
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table that hold the segments, labels and id of an example.
+    """Columns of a table with the segments, labels and id of an example.
 
     Attributes:
-        fields: Name of each segment.
         columns: Column of a field or label, if its name differs.
         id: Column of the id; without one, rows are numbered.
     """
@@ -70,26 +65,20 @@ class TableColumns:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Modes in which the segments can be read; tags need tokens."""
         tagged = any(label.kind == "tags" for label in self.labels)
         return WITH_TOKENS if tagged else ("raw", "sentence", *WITH_TOKENS)
 
     @property
     def unnamed(self) -> list[LabelSpec]:
-        """The labels whose names only the data has."""
         return [label for label in self.labels if label.kind in _NAMED and not label.names]
 
     def column(self, name: str) -> str:
-        """The table's name of a field or label."""
         return self.columns.get(name, name)
 
     def items(
         self, open_table: Callable[[], Rows], numbers: Iterator[int], split: str, mode: Mode
     ) -> Iterator[Item]:
-        """The examples and rejections of a table, numbered by ``numbers``.
-
-        A label that no row has is ``None`` in all examples: the table is blind.
-        """
+        """Items of a table; a label that no row has is ``None`` in all examples."""
         blind = self._unlabelled(open_table)
         rows = open_table()
         for make_row, number in zip(rows.rows, numbers, strict=False):
@@ -103,7 +92,6 @@ class TableColumns:
             yield attempt(example_id, self._example, row, mode, rows.names, blind)
 
     def _unlabelled(self, open_table: Callable[[], Rows]) -> frozenset[str]:
-        """The labels that no row has; reading stops once each label has been seen."""
         missing = {label.name: label for label in self.labels}
         rows = open_table().rows if missing else iter(())
         with suppress(InputError):  # reported when the rows are read
@@ -138,11 +126,7 @@ class TableColumns:
             )
 
     def names(self, tables: Iterable[Callable[[], Rows]]) -> Names:
-        """The names of each unnamed label: those that the tables list, else all that occur.
-
-        Args:
-            tables: Functions that open a table.
-        """
+        """Names of unnamed labels: those that the tables list, else all that occur."""
         search = NameSearch({label: self.column(label.name) for label in self.unnamed})
         for open_table in tables:
             search.add(open_table)
@@ -215,7 +199,6 @@ _OF_THE_LIBRARY: Final = frozenset({"dataset_dict.json", "dataset_info.json", "s
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The parts by file names; the shards of a split and language are one part, in order."""
     shards: dict[tuple[str, str], list[Path]] = defaultdict(list)
     for path in sorted((*folder.glob("*"), *folder.glob("*/*"))):
         if match := _SHARD.fullmatch(path.relative_to(folder).as_posix()):
@@ -299,20 +282,11 @@ def table_benchmark(
     id: str | None = None,  # noqa: A002
     name: str = "table",
 ) -> Benchmark:
-    """A benchmark of tables with these columns.
+    """Reader of tables (JSON lines, CSV, TSV, Parquet, saved `datasets`) with these columns.
 
-    Args:
-        path: Where the files are, if `Benchmark.read` is to be called without.
-        fields: Name of each segment.
-        labels: Label columns. Classes and tags without names take those of the file's
-            ``ClassLabel``, else all that occur.
-        columns: The table's name of a field or label, where it is not the same.
-        id: The column with the id; without one, rows are counted (``dev-17``). Nobody checks
-            that ids differ.
-        name: Name of the dataset.
-
-    Raises:
-        SpecError: A name occurs twice, or a label or column is of an unknown field.
+    Fields name the segments; ``columns`` has the table's name of a field or label, where it is not
+    the same. Classes and tags without names take those of the file's ``ClassLabel``, else all that
+    occur. Without an ``id`` column, rows are counted (``dev-17``). Nobody checks that ids differ.
 
     >>> nli = table_benchmark(
     ...     fields=("premise", "hypothesis"),
@@ -349,24 +323,12 @@ def dataset_items(
     name: str = "table",
     mode: str | None = None,
 ) -> tuple[DatasetSpec, Iterator[Item]]:
-    """An object of the library `datasets` as a specification and examples, for `Client.backfill`.
+    """Specification and examples of an object of the library `datasets`, for `Client.backfill`.
 
-    Args:
-        data: A `datasets.Dataset`, or another of its kind that can be iterated more than once.
-        split: The split that it is.
-        lang: Its language.
-        fields: Name of each segment.
-        labels: Label columns; where a name alone is given, the feature of its column tells the
-            kind: a ``ClassLabel`` is a class, a list of them tags, a float a float, all else a
-            class.
-        columns: The data's name of a field or label, where it is not the same.
-        id: The column with the id; without one, rows are counted.
-        name: Name of the dataset in the store.
-        mode: How the segments are read; else ``raw``, or ``pretokenized`` with tags.
-
-    Raises:
-        SpecError: As `table_benchmark`; or the segments cannot be read in the mode; or the data
-            is several splits.
+    The data is a `datasets.Dataset`, or another that can be iterated more than once. For a label
+    given by name, the feature of its column tells the kind: a ``ClassLabel`` is a class, a list of
+    them tags, a float a float, all else a class. The other arguments are those of
+    `table_benchmark`; the mode is by default ``raw``, or ``pretokenized`` with tags.
     """
     data = plain_dataset(data)
     features, renamed = data.features or {}, dict(columns or {})

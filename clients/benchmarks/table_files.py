@@ -1,6 +1,6 @@
-"""Files of rows with named columns: JSON lines, CSV, TSV, and what the library `datasets` saves.
+"""Files of rows with named columns: JSON lines, CSV, TSV, and saved `datasets`.
 
-The library `datasets` is an extra. It is imported only when a Parquet or Arrow file is read.
+The library `datasets`, an extra, is imported only when a Parquet or Arrow file is read.
 """
 
 from __future__ import annotations
@@ -29,19 +29,13 @@ MakeRow = Callable[[], Row]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a file.
-
-    Attributes:
-        rows: The rows in order, as a stream.
-        names: Class names of the columns that have numbers for classes, if the file has them.
-    """
+    """Rows of a file as a stream, and class names of the columns that have numbers for classes."""
 
     rows: Iterator[MakeRow]
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def open_rows(path: Path) -> Rows:
-    """The rows of a file, by its ending (`ENDINGS`)."""
     opener = _OPENERS.get(plain_path(path).suffix)
     if opener is None:
         raise InputError(
@@ -52,12 +46,11 @@ def open_rows(path: Path) -> Rows:
 
 
 def has_header(path: Path) -> bool:
-    """True if all rows of a file have the same columns."""
     return plain_path(path).suffix not in (".json", ".jsonl", ".ndjson")
 
 
 def _json(path: Path) -> Rows:
-    """A list of objects, or an object on each line: the first character decides."""
+    """List of objects, or an object on each line: the first character decides."""
     with open_file(path) as file:
         start = file.read(64)
     is_list = start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
@@ -80,7 +73,6 @@ def _json_row(line: Line) -> Row:
 
 
 def _tab(path: Path) -> Rows:
-    """The lines below the header; quotation marks are text."""
     lines = (line for line in numbered_lines(path) if line.raw)
     header = _checked_header(next(lines, Line(path, 1, b"")).text().split("\t"), path)
     return Rows(partial(_tab_row, line, header) for line in lines)
@@ -91,7 +83,7 @@ def _tab_row(line: Line, header: list[str]) -> Row:
 
 
 def _csv(path: Path) -> Rows:
-    """The records below the header, in the quoting of RFC 4180."""
+    """Records below the header, in the quoting of RFC 4180."""
     csv.field_size_limit(sys.maxsize)  # texts are longer than the module's 128 KiB
     records = _records(path)
     _, _, names = next(records, (1, 1, []))
@@ -105,11 +97,10 @@ def _csv(path: Path) -> Rows:
 
 
 _Record = tuple[int, int, list[str] | csv.Error]
-"""First and last line of a record, and its values."""
 
 
 def _records(path: Path) -> Iterator[_Record]:
-    """The records that are not blank; after a quoting error, the next line is read."""
+    """Records with first and last line; after a quoting error, the next line is read."""
     bad_bytes = "surrogateescape"
     with io.TextIOWrapper(open_file(path), "utf-8-sig", bad_bytes, newline="") as file:
         reader = csv.reader(file, strict=True)
@@ -146,7 +137,6 @@ def _csv_row(
 
 
 def _checked_header(header: list[str], path: Path) -> list[str]:
-    """Check that no named column occurs twice."""
     repeated = [name for name, count in Counter(header).items() if name and count > 1]
     if repeated:
         raise InputError(
@@ -168,7 +158,7 @@ def _of_library(opened: Callable[[Path], Any], path: Path) -> Rows:
 
 
 def parquet_file(path: Path) -> Any:
-    """A Parquet file as a stream of rows (`datasets.IterableDataset`), not copied into a cache."""
+    """Stream of rows (`datasets.IterableDataset`), not copied into a cache."""
     datasets = _library(path)
     files = {"all": str(path)}
     try:
@@ -178,7 +168,6 @@ def parquet_file(path: Path) -> Any:
 
 
 def arrow_file(path: Path) -> Any:
-    """One file of a saved dataset, mapped into memory."""
     datasets = _library(path)
     try:
         return datasets.Dataset.from_file(str(path))
@@ -187,11 +176,7 @@ def arrow_file(path: Path) -> Any:
 
 
 def rows_in(data: Any, path: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows of an open file.
-
-    Raises:
-        InputError: The file is damaged after the rows yielded so far.
-    """
+    """Rows of an open file; an `InputError` if it is damaged after the rows yielded so far."""
     try:
         yield from data
     except Exception as error:
@@ -199,7 +184,6 @@ def rows_in(data: Any, path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def class_names(data: Any) -> dict[str, tuple[str, ...]]:
-    """Names of the classes of each column that has a ``ClassLabel``, or a list of them."""
     features = {column: _innermost(feature) for column, feature in (data.features or {}).items()}
     return {
         column: tuple(feature.names)
@@ -221,7 +205,6 @@ def plain_dataset(data: Any) -> Any:
 
 
 def kind_of(feature: Any) -> LabelKind:
-    """What a column of this feature holds, as a label."""
     if hasattr(_innermost(feature), "names"):
         return "class" if hasattr(feature, "names") else "tags"
     return "float" if str(getattr(feature, "dtype", "")).startswith("float") else "class"

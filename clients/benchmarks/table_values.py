@@ -1,8 +1,4 @@
-"""Values of a table's columns as segments and labels, and the names that labels take.
-
-A class, tag or span has a name. Where neither the user nor the file lists the names of a label,
-`NameSearch` collects those that occur.
-"""
+"""Values of a table's columns as segments and labels, and the names that labels take."""
 
 from __future__ import annotations
 
@@ -26,14 +22,10 @@ UNLABELLED: Final = -1
 """Number of a `ClassLabel` for a missing label."""
 
 WITH_TOKENS: Final[tuple[Mode, ...]] = TOKEN_MODES
-"""Modes that read tokens."""
 
 
 def segment_of(value: Any, mode: Mode, where: str) -> Segment:
-    """A segment from a text or a list of tokens.
-
-    Tokens are joined by spaces to a text, and a text is split at spaces, as the mode needs.
-    """
+    """Join tokens by spaces to a text, or split a text at spaces, as the mode needs."""
     tokens = value.split() if isinstance(value, str) else value
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ExampleError(f"{where} is {shown(value)}; expected a text, or a list of tokens")
@@ -47,16 +39,8 @@ def label_of(
 ) -> tuple[LabelValue, tuple[str, ...]]:
     """A label's value, and the repairs made to it.
 
-    Args:
-        spec: The label column.
-        value: The value in the row.
-        names: Allowed names of classes or tags, in id order; empty if all are allowed.
-        where: Name of the value in messages.
-        text: The text that spans refer to; displaced answers are moved to their place in it.
-
-    Raises:
-        LabelError: The value is not of the label's kind, or its name is not allowed;
-            `NoLabelError` if a class is missing.
+    Names are those allowed, in id order; all if empty. Spans refer to ``text``; displaced answers
+    are moved to their place in it.
     """
     if spec.kind == "spans":
         return _spans(value, names, where, text)
@@ -64,13 +48,10 @@ def label_of(
 
 
 def named(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> Any:
-    """A class or tags of a `ClassLabel`, with names in place of numbers.
+    """Class or tags of a `ClassLabel`, with names in place of numbers.
 
-    There a number is a position in the list, also where a name looks like a number: of the names
+    A number is a position in the list, also where a name looks like a number: of the names
     ``1``, ``2`` and ``3``, the number 1 stands for ``2``.
-
-    Raises:
-        LabelError: A number is no position in the list; `NoLabelError` if it means no label.
     """
     if spec.kind == "tags" and isinstance(value, list):
         return [
@@ -81,7 +62,6 @@ def named(spec: LabelSpec, value: Any, names: Sequence[str], where: str) -> Any:
 
 
 def is_missing(spec: LabelSpec, value: Any) -> bool:
-    """Whether a value means a missing label; an empty list of spans is a label."""
     if value is None or value == "":
         return True
     if spec.kind == "tags" and isinstance(value, list):
@@ -90,12 +70,10 @@ def is_missing(spec: LabelSpec, value: Any) -> bool:
 
 
 def is_unlabelled(value: Any) -> bool:
-    """Whether a value is the number of a `ClassLabel` for a missing label."""
     return type(value) is int and value == UNLABELLED
 
 
 def names_of(spec: LabelSpec, value: Any) -> Iterable[str]:
-    """The names in a value; none if the value is malformed."""
     try:
         label, _ = label_of(spec, value, (), "")
     except InputError:
@@ -124,7 +102,6 @@ def _text(text: str, where: str) -> str:
 
 
 def _numbered(value: Any, names: Sequence[str], where: str) -> str:
-    """The name of a class number."""
     if value == UNLABELLED:
         raise NoLabelError(f"{where} is {value}, as `datasets` has it where nobody labelled")
     if type(value) is not int or not 0 <= value < len(names):
@@ -164,7 +141,7 @@ def _tag(value: Any, names: Sequence[str], where: str) -> str:
 def _spans(
     value: Any, names: Sequence[str], where: str, text: str
 ) -> tuple[tuple[SpanLabel, ...], tuple[str, ...]]:
-    """Spans in one of three forms, or as JSON of it.
+    """Spans in one of three forms, or as JSON.
 
     A list of ``[start, end]`` or ``[start, end, name]``; a list of objects with ``start``, ``end``
     and perhaps ``label``; the answers of SQuAD as `datasets` has them, ``{"text": [...],
@@ -189,7 +166,6 @@ def _spans(
 
 
 def _answers_in(value: dict[str, Any]) -> list[tuple[int, str]]:
-    """Offset and text of each answer that has a text."""
     pairs = list(zip(value["answer_start"], value["text"], strict=True))
     if not all(type(start) is int and isinstance(text, str) for start, text in pairs):
         raise TypeError
@@ -220,11 +196,7 @@ _READERS: Final[Mapping[LabelKind, Callable[[Any, Sequence[str], str], LabelValu
 
 
 class NameSearch:
-    """Collects the names of labels in tables. Errors of a table are reported when it is read.
-
-    Args:
-        columns: Column of each label.
-    """
+    """Collects names of labels in tables. Errors of a table are reported when it is read."""
 
     def __init__(self, columns: Mapping[LabelSpec, str]) -> None:
         self._columns = columns
@@ -243,7 +215,6 @@ class NameSearch:
                 self._lists[label] |= {names} - {()}
 
     def names(self) -> Names:
-        """The names of each label."""
         # One list if all tables have the same, else all names in a fixed order.
         found = {
             label: next(iter(lists)) if len(lists) == 1 else _sorted(set().union(*lists))
@@ -294,7 +265,7 @@ class NameSearch:
 
 
 def _sorted(names: set[str]) -> tuple[str, ...]:
-    """``O`` first, then numbers by size, then the others."""
+    """Sort ``O`` first, then numbers by size, then the others."""
     return tuple(sorted(names, key=_rank))
 
 

@@ -1,7 +1,4 @@
-"""Tags of tokens, and the files that hold them.
-
-Every scheme becomes BIO (also called IOB2): ``B-X`` on the first token of a mention of type X,
-``I-X`` on its other tokens, ``O`` elsewhere.
+"""Tags of tokens in BIO (IOB2), and the files that hold them.
 
 A file has a token on each line, its tag in the last column, and a blank line between sentences.
 TABs separate the columns, or spaces in a line without TAB. Quotation marks are text. A file of
@@ -40,7 +37,7 @@ _OPEN = frozenset("BI")
 
 @lru_cache(maxsize=4096)
 def is_tag(name: str) -> bool:
-    """Whether it is a tag of one of the schemes that `to_bio` knows.
+    """True for a tag of a scheme that `to_bio` knows.
 
     >>> [is_tag(name) for name in ("O", "U-LOC", "I-fromloc.city_name", "B-", "NP")]
     [True, True, True, False, False]
@@ -52,8 +49,7 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
     """The same mentions in BIO; the tags may be IOB1, BIO, IOBES or BILOU.
 
     They are read as conlleval reads them: a tag that goes on with nothing (an ``I-X`` after ``O``,
-    after another type, or after an end ``L-``, ``E-``, ``U-``, ``S-``) begins a mention. So a file
-    need not say which scheme it follows, and one that breaks its own loses no mention.
+    after another type, or after an end ``L-``, ``E-``, ``U-``, ``S-``) begins a mention.
 
     >>> to_bio(["I-PER", "I-PER", "B-PER", "O", "U-LOC", "I-ORG", "L-ORG"])
     ('B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-ORG', 'I-ORG')
@@ -70,10 +66,7 @@ def to_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def tag_names(tags: Iterable[str]) -> tuple[str, ...]:
-    """The distinct tags in id order: ``O`` first, then by type, ``B`` before ``I``.
-
-    Both tags of a type are there, whichever of them occurs, so that the list is the same for
-    files that hold the same types.
+    """Distinct tags in id order, with both tags of each type.
 
     >>> tag_names(["I-time", "B-city", "O"])
     ('O', 'B-city', 'I-city', 'B-time', 'I-time')
@@ -83,12 +76,7 @@ def tag_names(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_tokens(tokens: Sequence[str], tags: Sequence[str], where: str) -> None:
-    """Refuse tokens that no parser takes, and tags that do not fit them.
-
-    Raises:
-        EmptyTokenError: A token is empty or white space only. A zero-width mark is a token.
-        LabelError: There are not as many tags as tokens.
-    """
+    """Refuse blank tokens, and another number of tags. A zero-width mark is a token."""
     for index, token in enumerate(tokens):
         if not token.strip():
             raise EmptyTokenError(f"{where}: token {index} is empty or white space: {token!r}")
@@ -99,7 +87,6 @@ def check_tokens(tokens: Sequence[str], tags: Sequence[str], where: str) -> None
 
 
 def entities(*types: str) -> LabelSpec:
-    """The label column of tagged entities of these types, in BIO."""
     return LabelSpec("ner_tags", "tags", tag_names(f"B-{name}" for name in types), "text")
 
 
@@ -112,11 +99,9 @@ def read_columns(
 ) -> Iterator[Item]:
     """Sentences with their tags, and rejections for those that cannot be used.
 
-    Tags become BIO, unless those of the label have no ``O``: then they are names, as they are.
-
-    An example's id is its split and its running number in the file (``dev-17``), whatever is
-    rejected before it. ``-DOCSTART-`` lines are marks between documents, no tokens. A prefix
-    ``en:``, in the part's own language, is taken from the tokens of a sentence where each has it.
+    Tags become BIO, unless those of the label have no ``O``. An id is the split and the running
+    number in the file (``dev-17``), whatever is rejected before it. ``-DOCSTART-`` lines are not
+    tokens. A prefix ``en:``, in the part's own language, is removed where each token has it.
     """
     (path,) = part.files
     encoding = encoding_of(path, encodings)
@@ -134,7 +119,6 @@ def _sentences(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _has_tag(raw: bytes) -> bool:
-    """Whether a line may have a tag: whether it has a second column."""
     values = raw.split(b"\t") if b"\t" in raw else raw.split()
     return any(values[1:]) and not raw.startswith(_MARK)
 
@@ -172,7 +156,6 @@ def _example(
 
 
 def _row(line: str, path: Path, number: int, label: LabelSpec) -> tuple[str, str]:
-    """Token and tag; some copies carry one more column after the tag."""
     values = line.split("\t") if "\t" in line else line.rstrip(" ").split(" ")
     if any("\r" in value for value in values[1:]):
         raise LabelError(

@@ -1,7 +1,6 @@
-"""Plain text: a text on each line, or in each file, of a UTF-8 file or of a folder of them.
+"""Plain text: a text on each line, or in each file, of a UTF-8 file or of a folder.
 
-Folders are read with the folders below them. A folder ``train``, ``dev`` or ``test`` at the top is
-the split of that name; otherwise the user names the split.
+A folder ``train``, ``dev`` or ``test`` at the top is the split of that name.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:  # noqa: ARG001
 
 
 def _name(path: Path, root: Path | None) -> str:
-    """Path of a file below the folder that was named, without its ending."""
     plain = plain_path(path).with_suffix("")
     return plain.name if root is None else plain.relative_to(root).as_posix()
 
@@ -116,4 +114,3 @@ WHOLE_FILES: Final = replace(
     },
     quirks=(),
 )
-"""The reader `text` with a text in each file."""

@@ -1,7 +1,4 @@
-"""Parallel text to translate: line n of one file, with line n of the other as its label.
-
-Only the source is a text of the example, so only the source is parsed; `parallel` has both sides.
-"""
+"""Parallel text to translate: line n of one file; the label is line n of the other, unparsed."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ TARGET: Final = "target"
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The parts of two languages; each is the source of the other."""
+    """Parts of two languages; each is the source of the other."""
     parts = PARALLEL.find(folder)
     langs: dict[str, list[str]] = defaultdict(list)
     for part in parts:
@@ -41,7 +38,6 @@ def _read(part: Part, mode: Mode) -> Iterator[Item]:
 
 
 def _other(part: Part) -> Part:
-    """The part of the other language."""
     for other in PARALLEL.find(part.files[0].parent):
         if set(other.files) == set(part.files) and other.lang != part.lang:
             return other
@@ -52,7 +48,6 @@ def _other(part: Part) -> Part:
 
 
 def _joined(source: Item, target: Item) -> Item:
-    """The source, labelled with the target; the rejection of either."""
     if isinstance(source, Rejection) or isinstance(target, Rejection):
         return source if isinstance(source, Rejection) else target
     (text, *_), (translation, *_) = source.segments, target.segments

@@ -31,7 +31,7 @@ LANGS: Final = {
     "swahili": "sw",
     "telugu": "te",
 }
-"""Code of each language by its English name, with which the ids begin."""
+"""Codes by English names, with which the ids begin."""
 
 _ONE_LANGUAGE = re.compile(
     r"tydiqa\.goldp\.(?P<code>[^.]+)\.(?P<split>[^.]+)\.json"
@@ -41,7 +41,7 @@ _ALL_LANGUAGES = re.compile(r"tydiqa-goldp-v1\.[0-9]-(?P<split>[^-]+)\.json")
 
 
 def _find(folder: Path) -> Sequence[Part]:
-    """The parts; a language's own file takes precedence over the file of all languages."""
+    """A language's own file takes precedence over the file of all languages."""
     files = list(folder.iterdir())
     matches = ((_ONE_LANGUAGE.fullmatch(plain_path(path).name), path) for path in files)
     own = [_own_part(match, path) for match, path in matches if match]
@@ -62,7 +62,6 @@ def _own_part(match: re.Match[str], path: Path) -> Part:
 
 
 def _belongs(part: Part, name: str) -> bool:
-    """Whether a question is in the part's language, by its id."""
     return LANGS.get(name.partition("-")[0], part.lang) == part.lang
 
 

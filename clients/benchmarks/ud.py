@@ -23,7 +23,6 @@ _SENT_ID = re.compile(rb"# *sent_id *= *(?P<id>.+)")
 Lines = list[bytes]
 
 Make = Callable[[str, str, Sentence, Mode], Example]
-"""Gives the example of an id, a block of CoNLL-U, its sentence and a mode."""
 
 REJECTS: Final = {
     "conllu": "a sentence that breaks the format, or (gold) whose `# text` is not its tokens'",
@@ -36,13 +35,11 @@ REJECTS: Final = {
 
 
 def find_treebanks(folder: Path) -> Sequence[Part]:
-    """A part for each split of each treebank."""
     named = ((_FILE_NAME.fullmatch(plain_path(path).name), path) for path in folder.iterdir())
     return [Part(match["split"], match["lang"], (path,)) for match, path in named if match]
 
 
 def read_sentences(part: Part, mode: Mode, *, make: Make) -> Iterator[Item]:
-    """Each sentence as the example that ``make`` gives, or as a rejection."""
     for path in part.files:
         for first, lines in blocks(path):
             example_id = _sent_id(lines) or f"{part.split}-{first}"
@@ -75,7 +72,7 @@ def _plain(example_id: str, conllu: str, sentence: Sentence, mode: Mode) -> Exam
 
 
 def _only_sentence(conllu: str, path: Path, first: int) -> Sentence:
-    """The sentence, with its tree proven: a file's faults are named before anything is sent."""
+    """The sentence, whose faults are named before anything is sent."""
     try:
         sentences = list(parse_conllu(conllu, path.name))
     except ConlluError as error:
@@ -103,7 +100,6 @@ LICENCE: Final = "as the treebank's (see its README)"
 
 
 def origin_of(parts: Sequence[Part]) -> tuple[str, str]:
-    """Names of the treebanks, and the licences that their READMEs state."""
     files = [file for part in parts for file in part.files]
     names = dict.fromkeys(file.stem.partition("-ud-")[0] for file in files)
     stated = (readme_metadata(folder) for folder in dict.fromkeys(file.parent for file in files))
@@ -119,7 +115,6 @@ SEGMENTS: Final[dict[Mode, Callable[[str, Sentence], Segment]]] = {
     "retokenize": _tokens,
     "tokens_mwt": _tokens,
 }
-"""The segment of a CoNLL-U block and its sentence, by mode."""
 
 LAYOUT: Final = "a .conllu file, or a folder of files {lang}_{treebank}-ud-{split}.conllu"
 IDS: Final = "sent_id, or {split}-{line} of a sentence without one"

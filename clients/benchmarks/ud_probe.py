@@ -1,9 +1,4 @@
-"""Probing tasks from Universal Dependencies treebanks, in any language: labels are gold features.
-
-They are what SentEval asks of English (`senteval`), read from the columns of a treebank: the tree's
-depth, the root's UPOS and Tense, Number of the subject and the object, and whether two words are
-exchanged.
-"""
+"""SentEval's probing tasks (`senteval`) in any language, from the gold columns of UD treebanks."""
 
 from __future__ import annotations
 
@@ -28,17 +23,14 @@ from syntax.trees.sentence import Sentence, Word
 from syntax.trees.ud import UPOS
 
 DEEPEST: Final = 10
-"""Depth of the last class, which has all deeper trees."""
 
 DEPTHS: Final = (*map(str, range(DEEPEST)), f"{DEEPEST}+")
 
 NUMBERS: Final = (
     *("Coll", "Count", "Dual", "Grpa", "Grpl", "Inv", "Pauc", "Plur", "Ptan", "Sing", "Tri"),
 )
-"""UD's values of Number."""
 
 TENSES: Final = ("Fut", "Imp", "Nfut", "Past", "Pqp", "Pres")
-"""UD's values of Tense."""
 
 LABELS: Final = (
     LabelSpec("max_depth", "class", DEPTHS),
@@ -52,10 +44,9 @@ _PUNCTUATION: Final = ("PUNCT", "SYM")
 
 
 def labels_of(sentence: Sentence) -> dict[str, LabelValue | None]:
-    """What a sentence's columns say, by label column; None where they do not say it.
+    """Labels from a sentence's columns; None where they do not say it.
 
-    Subject and object are the root's first dependent ``nsubj`` and ``obj``, with any subtype; as in
-    SentEval only a common noun counts.
+    As in SentEval only a common noun counts as the root's subject or object.
     """
     from syntax.matrices import tree_depth  # compiled: not for who only lists the readers
 
@@ -78,17 +69,17 @@ def _number(words: tuple[Word, ...], root: Word, relation: str) -> str | None:
 
 
 def _feature(word: Word, name: str, known: tuple[str, ...]) -> str | None:
-    """The value of a feature; None of several values, or of one outside of UD's inventory."""
+    """Value of a feature; None for several, or one outside of UD's inventory."""
     pairs = (pair.partition("=") for pair in (word.feats or "").split("|"))
     value = next((value for feature, _, value in pairs if feature == name), None)
     return value if value in known else None
 
 
 def exchanged(tokens: tuple[str, ...], punctuation: tuple[bool, ...], draw: Random) -> int | None:
-    """The first of two neighbours to exchange, drawn at random; None where there are none.
+    """First of two neighbours to exchange, drawn at random; None where there are none.
 
     As in SentEval, neither begins the sentence or is punctuation, and a sentence with double
-    quotes has none. Neighbours of the same form are no choice.
+    quotes has none. Neighbours of the same form do not count.
     """
     if any(mark in token for token in tokens for mark in ('"', "''", "``", "“", "”")):
         return None

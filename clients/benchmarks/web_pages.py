@@ -1,7 +1,6 @@
 """Text and sentences of web pages, by the recipe of MicroBERT's corpora (Gessler, Zeldes 2022).
 
-Their released preparation keeps four elements of a page, each on lines of its own, and ends
-sentences with the punctuation of spaCy's `Sentencizer`.
+It keeps four elements of a page, and ends sentences as spaCy's `Sentencizer`.
 """
 
 from __future__ import annotations
@@ -13,21 +12,18 @@ from typing import Final
 from unicodedata import category
 
 BREAKING: Final = frozenset({"text", "figure", "caption", "p"})
-"""Elements that begin and end a line; the tags of all others are removed, their text stays."""
+"""Elements that begin and end a line; tags of all others are removed, their text stays."""
 
 FULL_STOPS: Final = (
     "!.?։؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿‼‽⁇⁈⁉⸮⸼꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫﹒﹖﹗！．？"
     "𐩖𐩗𑁇𑁈𑂾𑂿𑃀𑃁𑅁𑅂𑅃𑇅𑇆𑇍𑇞𑇟𑈸𑈹𑈻𑈼𑊩𑑋𑑌𑗂𑗃𑗉𑗊𑗋𑗌𑗍𑗎𑗏𑗐𑗑𑗒𑗓𑗔𑗕𑗖𑗗𑙁𑙂𑜼𑜽𑜾𑩂𑩃𑪛𑪜𑱁𑱂𖩮𖩯𖫵𖬷𖬸𖭄𛲟𝪈｡。"
 )
-"""Characters that end a sentence: those of spaCy's `Sentencizer`."""
 
 _FULL_STOP: Final = re.compile(f"[{re.escape(FULL_STOPS)}]")
 
 
 def page_text(html: str) -> str:
-    """The text of a page; lines end where an element of `BREAKING` begins or ends.
-
-    Entities are characters. Comments are left out.
+    """Text of a page, without comments; lines end where an element of `BREAKING` begins or ends.
 
     >>> page_text("<p>Two <b>bold</b> cats &amp; a dog</p>").strip()
     'Two bold cats & a dog'
@@ -39,10 +35,10 @@ def page_text(html: str) -> str:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, without outer white space; none is empty.
+    """Sentences of a text, without outer white space; none is empty.
 
-    A sentence ends with its line. It also ends before the first character behind a full stop that
-    is neither punctuation nor a full stop, white space or not.
+    A sentence ends with its line, or before the first character behind a full stop that is neither
+    punctuation nor a full stop, white space or not.
 
     >>> list(sentences('He said: "Go!" (Now.) It is 3.5 km.'))
     ['He said: "Go!"', '(Now.)', 'It is 3.', '5 km.']

@@ -1,4 +1,4 @@
-"""XNLI: does the premise entail the hypothesis? 15 languages, line n is the same item in each."""
+"""XNLI: entailment between sentences in 15 languages; line n is the same item in each."""
 
 from __future__ import annotations
 

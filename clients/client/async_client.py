@@ -33,8 +33,6 @@ T = TypeVar("T")
 def _awaitable(
     make: Callable[P, Call[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    """The method that makes a call, sends it and awaits its answer."""
-
     @calls.as_method(make)
     async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._do(make(*args, **kwargs))
@@ -43,7 +41,7 @@ def _awaitable(
 
 
 class AsyncClient:
-    """The asynchronous `Client`; see its methods for their arguments.
+    """Asynchronous `Client`; see its methods for their arguments.
 
     >>> async def words() -> list[str]:
     ...     async with AsyncClient("http://127.0.0.1:8000") as client:
@@ -74,7 +72,6 @@ class AsyncClient:
 
     @classmethod
     def embedded(cls, store: str | None = None, **settings: Any) -> AsyncClient:
-        """See `Client.embedded`."""
         from clients.client.embedded import EmbeddedTransport, load_app
 
         app = load_app(store=store, **settings)
@@ -86,7 +83,6 @@ class AsyncClient:
     async def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
     ) -> AsyncIterator[NumberedItem]:
-        """See `Client.parse_iter`."""
         call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
         while True:
             attempt += 1
@@ -120,7 +116,6 @@ class AsyncClient:
         on_progress: Callable[[Job], Any] | None = None,
         on_outage: OnOutage | None = None,
     ) -> Job:
-        """See `Client.wait`."""
         job: Job | None = None
         async for job in self.events(job_id, on_outage):
             if on_progress is not None:
@@ -129,7 +124,6 @@ class AsyncClient:
         return job
 
     async def events(self, job_id: str, on_outage: OnOutage | None = None) -> AsyncIterator[Job]:
-        """See `Client.events`."""
         job: Job | None = None
         outage = Outage(MAX_OUTAGE_SECONDS, on_outage)
         if self._streams:
@@ -197,7 +191,6 @@ class AsyncClient:
         reader.close()
 
     async def aclose(self) -> None:
-        """Close the connections and shut down an embedded service."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:

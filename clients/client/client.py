@@ -31,8 +31,6 @@ T = TypeVar("T")
 
 
 def _blocking(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
-    """The method that makes a call, sends it and waits for its answer."""
-
     @calls.as_method(make)
     def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._do(make(*args, **kwargs))
@@ -48,10 +46,8 @@ class Client:
     with growing pauses, except by `backfill`, whose examples can be read only once.
 
     Args:
-        base_url: Address of the service.
         api_key: API key, if the service needs one (`parsebank keys add NAME`).
         timeout: Seconds to wait for a connection, and for an answer.
-        retries: Number and pauses of retries.
         transport: Transport of ``httpx``; a socket when left out.
 
     >>> with Client("http://127.0.0.1:8000") as client:  # doctest: +SKIP
@@ -86,17 +82,12 @@ class Client:
         """A client with its own service in this process: no server, the same answers.
 
         The service starts with the first call and ends with `close`. A store folder serves one
-        service at a time.
-        It logs warnings and errors; ``log_level="info"`` of the first such
+        service at a time. It logs warnings and errors; ``log_level="info"`` of the first such
         client of a process logs requests too.
 
         Args:
             store: Folder or ``s3://`` address of the store; the service's default when left out.
             **settings: Any other setting of the service, such as ``models_dir`` or ``workers``.
-
-        Raises:
-            MissingExtraError: The service is not installed.
-            SpecError: A setting or its value is invalid.
         """
         from clients.client.embedded import BlockingTransport, load_app
 
@@ -109,15 +100,7 @@ class Client:
     def parse_iter(
         self, text: str | None = None, **options: Unpack[ParseOptions]
     ) -> Iterator[NumberedItem]:
-        """As `parse`, but yields each text as soon as it is parsed, with its index.
-
-        Args:
-            text: One text; or give ``texts=[...]`` or ``tokens=[[...]]``.
-            **options: See `ParseOptions`.
-
-        Yields:
-            Pairs of the text's 0-based index and its `ParsedItem` or `ItemError`, in any order.
-        """
+        """Yield each text of `parse` as soon as it is parsed, with its 0-based index."""
         call, reader, attempt = calls.parse_stream(text, **options), AnswerReader(), 0
         while True:
             attempt += 1
@@ -150,16 +133,7 @@ class Client:
         on_progress: Callable[[Job], Any] | None = None,
         on_outage: OnOutage | None = None,
     ) -> Job:
-        """Wait until a job is over; calls ``on_progress`` at each change.
-
-        Args:
-            job_id: Id of the job.
-            on_progress: Called with the job.
-            on_outage: As `events`.
-
-        Returns:
-            The job in its final ``state``: ``done``, ``failed`` or ``cancelled``.
-        """
+        """Wait until a job is over; calls ``on_progress`` at each change."""
         job: Job | None = None
         for job in self.events(job_id, on_outage):
             if on_progress is not None:
@@ -171,11 +145,8 @@ class Client:
         """Yield the job at each change, until it is over.
 
         During an outage, such as a restart of the service, the client waits for up to five
-        minutes, unless the service has never answered this client.
-
-        Args:
-            job_id: Id of the job.
-            on_outage: Called repeatedly during an outage, with the error and the seconds left.
+        minutes, unless the service has never answered this client. Meanwhile ``on_outage`` is
+        called repeatedly, with the error and the seconds left.
 
         Raises:
             ServiceUnreachableError: The service did not answer, or did not come back.

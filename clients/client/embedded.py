@@ -19,12 +19,10 @@ APP_GROUP = "parsebank.app"
 """Entry-point group of the app factory: called with settings as keywords, returns an ASGI app."""
 
 CHECK_GROUP = "parsebank.check"
-"""Entry-point group of a function that takes names of parsers, tokenizers and policies beside
-settings, and refuses what the app would refuse, without building it."""
+"""Entry-point group of a check of names and settings that does not build the app."""
 
 
 def load_app(**settings: Any) -> Any:
-    """Build the service's app."""
     found = [*entry_points(group=APP_GROUP)]
     if not found:
         raise MissingExtraError(
@@ -35,12 +33,7 @@ def load_app(**settings: Any) -> Any:
 
 
 def check_names(names: Mapping[str, Iterable[Any]], **settings: Any) -> None:
-    """Refuse names and settings that the app would refuse, before it is built.
-
-    Args:
-        names: ``parsers`` as pairs of a name and a language, ``tokenizers`` and ``policies``.
-        **settings: Settings, as of `load_app`.
-    """
+    """Refuse names (``parsers`` are pairs of name and language) that the app would refuse."""
     for check in entry_points(group=CHECK_GROUP):
         _called(check.load(), {**settings, **names})
 
@@ -72,7 +65,6 @@ class EmbeddedTransport(httpx.AsyncBaseTransport):
         self._stop = asyncio.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request, once the app has started."""
         if self._started is None:
             self._started = asyncio.get_running_loop().create_future()
             self._lifespan = asyncio.create_task(self._live(self._started))
@@ -80,7 +72,6 @@ class EmbeddedTransport(httpx.AsyncBaseTransport):
         return await self._inner.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Shut the app down as a server would."""
         if self._lifespan is not None:
             self._stop.set()
             await self._lifespan
@@ -117,7 +108,7 @@ class BlockingTransport(httpx.BaseTransport):
         threading._register_atexit(self._finalizer)  # type: ignore[attr-defined]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the calling thread waits, and cancels it when interrupted."""
+        """Wait for the answer; an interrupt cancels the request."""
         answer = asyncio.run_coroutine_threadsafe(self._kept(request), self._loop)
         try:
             return answer.result()
@@ -126,11 +117,9 @@ class BlockingTransport(httpx.BaseTransport):
             raise
 
     def close(self) -> None:
-        """Cancel running requests, then shut down the app and its loop."""
         self._finalizer()
 
     async def _kept(self, request: httpx.Request) -> httpx.Response:
-        """The answer to a request, which is registered for `_shut_down` while it runs."""
         task = asyncio.create_task(self._answer(request))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -145,8 +134,6 @@ class BlockingTransport(httpx.BaseTransport):
 
 
 class _AsyncStream(httpx.AsyncByteStream):
-    """A synchronous body for an asynchronous transport."""
-
     def __init__(self, stream: Any) -> None:
         self._stream: Iterable[bytes] = stream
 

@@ -14,13 +14,11 @@ class ServiceUnreachableError(WorkError):
 
 
 def error_class(error_type: str) -> type[ParsebankError]:
-    """The error class of an ``error_type``; the base class if it is unknown."""
     named = {cls.error_type: cls for cls in _family(ParsebankError)}
     return named.get(error_type, ParsebankError)
 
 
 def named_error(body: Mapping[str, Any]) -> ParsebankError:
-    """The error that ``{"error_type": ..., "message": ..., "detail": {...}}`` describes."""
     error_type = str(body.get("error_type", ""))
     detail = {str(key): value for key, value in (body.get("detail") or {}).items()}
     cls = error_class(error_type)
@@ -30,7 +28,7 @@ def named_error(body: Mapping[str, Any]) -> ParsebankError:
 
 
 def answered_error(status: int, headers: Mapping[str, str], content: bytes) -> ParsebankError:
-    """The error of a response with a status of 400 or more, from the service or a proxy."""
+    """Error of a response, perhaps of a proxy."""
     body = _error_body(content)
     if body is None:
         shown = content[:200].decode("utf-8", "replace").strip()

@@ -1,4 +1,4 @@
-"""Features as a trainer sees them: requests to ``/features``, and their answers as arrays."""
+"""Requests to ``/features``, and their answers as arrays."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from syntax.errors import SpecError
 from syntax.examples import Example, LongSentences, ParseMode, Segment
 
 SegmentLike = str | Segment | Mapping[str, Any]
-"""A text; a `Segment` of a text or tokens; or JSON such as ``{"text": "Ja.", "lang": "de"}``."""
 
 ExampleLike = str | Example | Mapping[str, Any] | Sequence[SegmentLike]
-"""One text; an `Example`; JSON; or the segments of a pair, of a question and its passage, ..."""
 
 
 class StoredOptions(TypedDict, total=False):
     """Keywords of ``stored_features``, and of ``features`` too.
 
-    All but ``tokenizer``, its name or path, are options of `syntax.batches.AssemblySpec`. What is
-    left out is the service's choice: its tokenizer, and otherwise what a stream has by default.
+    All but ``tokenizer``, its name or path, are options of `syntax.batches.AssemblySpec`.
     """
 
     tokenizer: str
@@ -44,14 +41,14 @@ class FeatureOptions(StoredOptions, total=False):
     """Keywords of ``features``.
 
     Attributes:
-        padded: Whether to pad all examples to a common length, as `FeaturesResult.batch` needs.
+        padded: Pad all examples to a common length, as `FeaturesResult.batch` needs.
         pad_to_multiple_of: The common length is a multiple of this.
         lang: Default language of the segments.
         parser: Parser name; the service's choice for the language when left out.
         mode: Default mode of the segments.
         long_sentences: ``refuse`` or ``split`` sentences of too many words.
         deadline_seconds: Time for the parsing.
-        store: Whether to keep new parses, and to append the examples to the dataset ``adhoc``.
+        store: Keep new parses, and append the examples to the dataset ``adhoc``.
     """
 
     padded: bool
@@ -69,10 +66,8 @@ class FeatureSegment:
     """One segment of an example.
 
     Attributes:
-        cached: Whether the parse was stored before.
         text: The text that ``offset_mapping`` refers to.
-        length: Number of wordpieces before truncation.
-        kept: Number of wordpieces after truncation.
+        length, kept: Number of wordpieces before and after truncation.
     """
 
     key: str
@@ -86,16 +81,13 @@ class FeatureSegment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureExample:
-    """One example as a trainer sees it.
+    """One example, as in a stream.
 
     Attributes:
-        key: Its parse keys, joined by commas, for `Client.stored_features`.
+        key: Parse keys, joined by commas, for `Client.stored_features`.
         length: Number of positions without padding.
-        truncated: Whether wordpieces were cut.
-        arrays: The arrays of a stream's batch, without the first axis: ``input_ids``,
-            ``attention_mask``, ``token_type_ids``, ``special_tokens_mask``, ``word_ids``,
-            ``segment_ids``, ``sentence_ids``, ``parents``, ``upos``, ``deprel``, the matrices
-            asked for, and ``offset_mapping`` (L, 2).
+        truncated: True if wordpieces were cut.
+        arrays: A stream's batch, without the first axis, and ``offset_mapping`` (L, 2).
     """
 
     key: str
@@ -114,13 +106,7 @@ class FeatureExample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeaturesResult:
-    """The answer to one request.
-
-    Attributes:
-        special_tokens: Special tokens around the segments.
-        examples: One per example, in order.
-        json: The answer as received.
-    """
+    """The answer to one request; its examples are in order."""
 
     tokenizer: Named
     special_tokens: SpecialTokens
@@ -136,22 +122,14 @@ class FeaturesResult:
         return iter(self.examples)
 
     def assembled(self) -> list[FeatureExample]:
-        """All examples, if none failed.
-
-        Raises:
-            ParsebankError: The named error of the first example that failed.
-        """
+        """All examples; raises the named error of the first that failed."""
         for example in self.examples:
             if isinstance(example, ItemError):
                 raise example.error
         return [example for example in self.examples if isinstance(example, FeatureExample)]
 
     def batch(self) -> dict[str, NDArray[Any]]:
-        """The usable examples as one batch, equal to that of a stream: arrays (B, L[, L]).
-
-        Raises:
-            SpecError: The request lacks ``padded=True``, or no example is usable.
-        """
+        """Usable examples as one batch, as of a stream: arrays (B, L[, L]). Needs ``padded``."""
         usable = [example for example in self.examples if isinstance(example, FeatureExample)]
         if not usable or not self.options["padded"]:
             raise SpecError(
@@ -167,7 +145,6 @@ class FeaturesResult:
 
 
 def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, Any]:
-    """The JSON that ``POST /features`` takes."""
     check_names("features", options, FeatureOptions)
     given = {
         name: value for name, value in options.items() if value is not None or name == "max_length"
@@ -176,7 +153,6 @@ def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, 
 
 
 def stored_path(key: str | Sequence[str], **options: Any) -> str:
-    """Path and query of ``GET /features/{key}``."""
     check_names("stored_features", options, StoredOptions)
     keys = key if isinstance(key, str) else ",".join(key)
     parameters = []
@@ -193,7 +169,6 @@ def stored_path(key: str | Sequence[str], **options: Any) -> str:
 
 
 def decode_features(answer: JsonObject) -> FeaturesResult:
-    """The result that the JSON of ``/features`` describes."""
     tokenizer = answer["tokenizer"]
     return FeaturesResult(
         tokenizer=decode_named(tokenizer),
@@ -206,13 +181,6 @@ def decode_features(answer: JsonObject) -> FeaturesResult:
 
 
 def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
-    """Refuse unknown keywords, as Python does.
-
-    Args:
-        function: Name of the function.
-        options: The keywords given.
-        known: The `TypedDict` of the function's keywords.
-    """
     unknown = options.keys() - known.__annotations__.keys()
     if unknown:
         raise TypeError(f"{function}() has no keyword {', '.join(sorted(unknown))}")

@@ -48,12 +48,7 @@ class JobCounts:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The random sample of examples that a forecast measured.
-
-    Attributes:
-        examples, parses: Number of examples, and of their distinct texts.
-        dropped: Examples on which the parser failed, by reason.
-    """
+    """The random sample of examples that a forecast measured; ``parses`` are distinct texts."""
 
     examples: int
     parses: int
@@ -62,21 +57,18 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a backfill would do: ``to_store + already_stored + sum(dropped) == examples``.
+    """Expected result of a backfill: ``to_store + already_stored + sum(dropped) == examples``.
 
     Attributes:
         examples: Items sent, including those that the reader rejected.
-        to_store: Examples that would be stored, if the parser can read them.
         already_stored: Examples that the dataset holds, and repetitions.
         dropped: Unusable items by reason, as far as is known without parsing.
         texts, distinct_texts: Texts of the examples to store; the same, each once.
         already_parsed: Distinct texts whose parse the store holds.
         sample: Basis of the estimates; ``None`` when nothing would be stored.
         workers: Number of processes for which the times hold.
-        parse_seconds: Time to parse the new texts.
-        store_seconds: Time for everything else.
-        parse_bytes, store_bytes: Disk for those parses, and for the rows.
-        warnings: Such as another parser than the dataset's.
+        parse_seconds, parse_bytes: Time and disk for the new parses.
+        store_seconds, store_bytes: Time for everything else, and disk for the rows.
     """
 
     dataset: str
@@ -101,13 +93,12 @@ class Forecast:
 
     @property
     def new_parses(self) -> int:
-        """Texts that would be parsed."""
         return self.distinct_texts - self.already_parsed
 
 
 @dataclass(frozen=True, slots=True)
 class FailedShard:
-    """A shard that failed at its last try, and the name of its last error."""
+    """A shard that failed at its last try, and its last error."""
 
     number: int
     tries: int
@@ -119,8 +110,7 @@ class FailedShard:
 class Job:
     """One backfill. Times are as the service writes them (ISO 8601, UTC).
 
-    A job out of a list has no ``failed_shards``; ``shards.failed`` counts them. ``warnings`` are
-    those of its submission, such as another parser than the dataset's.
+    A job out of a list has no ``failed_shards``; ``shards.failed`` counts them.
     """
 
     id: str
@@ -141,12 +131,10 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether the job has reached a final state."""
         return self.state in OVER
 
 
 def decode_job(answer: Mapping[str, Any]) -> Job:
-    """The job that an answer or a progress event describes."""
     counts = answer["counts"]
     parses = counts["parses"]
     return Job(
@@ -176,7 +164,6 @@ def decode_job(answer: Mapping[str, Any]) -> Job:
 
 
 def decode_forecast(answer: Mapping[str, Any]) -> Forecast:
-    """The forecast that an answer describes."""
     texts, estimate, sample = answer["texts"], answer["estimate"], answer["sample"]
     names = ("dataset", "split", "lang", "parser", "tokenizer")
     counts = ("examples", "to_store", "already_stored", "dropped")

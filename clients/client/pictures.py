@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def draw_item(item: ParsedItem, layout: Layout = "arcs") -> list[Picture]:
-    """The trees of a text, the wordpieces under the words, and the matrices, if there are any."""
     trees = [draw_sentence(sentence, layout) for sentence in item.sentences]
     pieces = item.wordpieces
     labels = item.parse.form if pieces is None else pieces.forms(item.text)

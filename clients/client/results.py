@@ -31,13 +31,12 @@ class Named:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wordpieces:
-    """The pieces of one text, without special tokens, aligned to its words.
+    """The pieces of one text, without special tokens, aligned to its words; all arrays are int32.
 
     Attributes:
-        input_ids: *Shape:* (L,), int32.
-        offsets: Character span of each piece in the text. *Shape:* (L, 2), int32.
-        word_ids: Word of each piece, 0-based through the text, -1 for none. *Shape:* (L,), int32.
-        parents: The forest over pieces, -1 at roots and isolated pieces. *Shape:* (L,), int32.
+        offsets: Character span of each piece in the text. *Shape:* (L, 2).
+        word_ids: Word of each piece, 0-based through the text, -1 for none. *Shape:* (L,).
+        parents: The forest over pieces, -1 at roots and isolated pieces. *Shape:* (L,).
     """
 
     input_ids: NDArray[np.int32]
@@ -49,17 +48,11 @@ class Wordpieces:
         return len(self.input_ids)
 
     def forms(self, text: str) -> list[str]:
-        """The characters of each piece in the text of these pieces."""
         return [text[start:end] for start, end in self.offsets.tolist()]
 
 
 class Matrices(dict[str, NDArray[Any]]):
-    """The matrices of a text by name, which notebooks show as heat maps.
-
-    Args:
-        matrices: By name, over the same words or wordpieces.
-        labels: These words or wordpieces as they are written.
-    """
+    """Matrices of a text by name, over labelled nodes; notebooks show them as heat maps."""
 
     def __init__(self, matrices: Mapping[str, NDArray[Any]], labels: Sequence[str]) -> None:
         super().__init__(matrices)
@@ -78,14 +71,11 @@ class ParsedItem:
 
     Attributes:
         key: Parse key, determined by text, parser, language and mode.
-        cached: Whether the parse was stored before.
-        parse: The analysis in columns, with the character span of every word and token.
-        wordpieces: The wordpieces, if the request names a tokenizer.
+        cached: True if the parse was stored before.
         matrices: The requested ones of ``distance``, ``depth`` and ``ancestor``, over the
             wordpieces (over the words without a tokenizer).
         token_words: For tokens: the words of each token, 0-based through the text.
         word_labels: With ``token_labels``: the label of each word, ``None`` without a token.
-        json: The item as received.
     """
 
     key: str
@@ -104,7 +94,7 @@ class ParsedItem:
 
     @cached_property
     def sentences(self) -> list[Sentence]:
-        """The analysis as CoNLL-U sentences, each with ``.words``, ``.tokens`` and ``.tree``."""
+        """CoNLL-U sentences, each with ``.words``, ``.tokens`` and ``.tree``."""
         return self.parse.sentences()
 
     def _repr_html_(self) -> str:
@@ -129,24 +119,17 @@ class ItemError:
 
     @property
     def error_type(self) -> str:
-        """The error's stable name, such as ``sentence_too_long``."""
+        """Stable name of the error, such as ``sentence_too_long``."""
         return str(self.error.detail.get("error_type", self.error.error_type))
 
     @property
     def message(self) -> str:
-        """The error message."""
         return self.error.message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParseResult:
-    """The answer to one request.
-
-    Attributes:
-        tokenizer: ``None`` if the request names none.
-        items: One per text, in order.
-        json: The answer as received.
-    """
+    """The answer to one request, with one item per text, in order."""
 
     parser: Named
     tokenizer: Named | None
@@ -160,11 +143,7 @@ class ParseResult:
         return iter(self.items)
 
     def parsed(self) -> list[ParsedItem]:
-        """All items, if none failed.
-
-        Raises:
-            ParsebankError: The named error of the first item that failed.
-        """
+        """All items; raises the named error of the first that failed."""
         for item in self.items:
             if isinstance(item, ItemError):
                 raise item.error
@@ -183,13 +162,7 @@ class ParseResult:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a query; iterating gives each as a mapping by column.
-
-    Attributes:
-        columns: Their names.
-        rows: Values in this order, as JSON has them.
-        truncated: Whether there are more rows than were asked for, or than an answer holds.
-    """
+    """Rows of a query, mappings by column in iteration; ``truncated`` if there are more."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -207,7 +180,6 @@ class Rows:
 
 
 def decode_rows(answer: JsonObject) -> Rows:
-    """The rows that the JSON of ``POST /sql`` describes."""
     return Rows(
         columns=tuple(column["name"] for column in answer["columns"]),
         rows=tuple(map(tuple, answer["rows"])),
@@ -220,10 +192,8 @@ class Deletion:
     """The deletion of a text, and what still holds the text.
 
     Attributes:
-        dry_run: Whether this only reports what would be deleted.
-        keys: Keys of the deleted parses.
         examples: Number of deleted examples in all datasets.
-        datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``, as mappings.
+        datasets: The same by ``dataset``, ``tokenizer``, ``split`` and ``lang``.
         pins: Pins of dataset versions that hold the text; while they exist, a vacuum keeps the
             text on disk.
         same_text: Keys of other parses of the same text, which stay.
@@ -240,7 +210,6 @@ class Deletion:
 
 
 def decode_deletion(answer: JsonObject) -> Deletion:
-    """The deletion that the JSON of ``DELETE /parses/{key}`` describes."""
     return Deletion(
         dry_run=answer["dry_run"],
         keys=tuple(answer["keys"]),
@@ -253,7 +222,6 @@ def decode_deletion(answer: JsonObject) -> Deletion:
 
 
 def decode_parse_result(answer: JsonObject) -> ParseResult:
-    """The result that the JSON of ``POST /parse`` describes."""
     tokenizer = answer.get("tokenizer")
     return ParseResult(
         parser=decode_named(answer["parser"]),
@@ -264,12 +232,10 @@ def decode_parse_result(answer: JsonObject) -> ParseResult:
 
 
 def decode_named(entry: JsonObject) -> Named:
-    """A parser or tokenizer of an answer."""
     return Named(name=entry["name"], fingerprint=entry["fingerprint"])
 
 
 def decode_item(item: JsonObject) -> ParsedItem | ItemError:
-    """One text of an answer."""
     if item.get("error"):
         return ItemError(named_error(item["error"]), item)
     pieces = item.get("wordpieces")
@@ -312,7 +278,6 @@ def _parse(text: str, sentences: Sequence[JsonObject]) -> Parse:
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Position of the first word of each token or sentence, from their word counts."""
     return list(accumulate(lengths, initial=0))[:-1]
 
 
@@ -327,7 +292,6 @@ def _wordpieces(pieces: JsonObject) -> Wordpieces:
 
 
 def _matrix(name: str, rows: Sequence[Any]) -> NDArray[Any]:
-    """A matrix in the kernel's dtype."""
     if name == "ancestor":
         return np.asarray(rows, dtype=np.bool_)
     values = np.asarray(rows, dtype=np.uint16)

@@ -1,4 +1,4 @@
-"""Retries: when to repeat a call, and how long to wait before."""
+"""Retries of calls and their pauses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from syntax.errors import (
 )
 
 MAX_OUTAGE_SECONDS: Final = 300.0
-"""Longest outage of the service that a client waits out while it follows a job."""
+"""Longest outage that a client waits out while it follows a job."""
 
 OUTAGE_SECONDS: Final = 1.0
-"""Seconds between two attempts to reach the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +41,9 @@ class Retries:
     longest: float = 30.0
 
     def pause(self, failure: Exception, attempt: int, *, replayable: bool) -> float:
-        """Seconds to wait before the next attempt.
+        """Seconds to wait before the next attempt; raises the failure if there must be none.
 
-        Args:
-            failure: `OverloadedError`, `RateLimitError` or an ``httpx`` error.
-            attempt: Number of attempts so far, 1 after the first.
-            replayable: Whether the call may be sent twice.
-
-        Raises:
-            ParsebankError: The failure, if the call must not be repeated.
+        ``attempt`` is 1 after the first; a ``replayable`` call may be sent twice.
         """
         error = as_named(failure)
         again = isinstance(error, (OverloadedError, RateLimitError, ServiceUnreachableError))
@@ -66,12 +59,7 @@ OnOutage = Callable[[ParsebankError, float], Any]
 
 
 class Outage:
-    """An outage of the service, such as a restart, while a client follows a job.
-
-    Args:
-        seconds: Longest outage.
-        on_outage: Called before each pause.
-    """
+    """An outage of the service, such as a restart, while a client follows a job."""
 
     def __init__(self, seconds: float, on_outage: OnOutage | None) -> None:
         self._seconds = seconds
@@ -79,16 +67,10 @@ class Outage:
         self._until: float | None = None
 
     def end(self) -> None:
-        """Record that the service has answered."""
         self._until = None
 
     def pause(self, failure: ParsebankError) -> float:
-        """Seconds until the next attempt.
-
-        Raises:
-            ParsebankError: The failure, if it does not indicate an outage or the outage has lasted
-                too long.
-        """
+        """Seconds until the next attempt; raises a failure that is not an outage, or too long."""
         now = time.monotonic()
         self._until = self._until or now + self._seconds
         left = self._until - now
@@ -100,13 +82,12 @@ class Outage:
 
 
 def is_away(failure: ParsebankError) -> bool:
-    """Whether a failure indicates that the service, or a proxy in front of it, is restarting."""
+    """True if the service, or a proxy in front of it, may be restarting."""
     gone = isinstance(failure, ServiceUnreachableError | NotReadyError)
     return gone or failure.detail.get("status") in (502, 503, 504)
 
 
 def as_named(failure: Exception) -> ParsebankError:
-    """A failure of the transport as a named error; named errors are returned unchanged."""
     if isinstance(failure, ParsebankError):
         return failure
     if isinstance(failure, httpx.UnsupportedProtocol):

@@ -34,7 +34,7 @@ class BackfillOptions(TypedDict, total=False):
         tokenizer: Name or path; the service's default when left out.
         parser: Parser name, or one for each language (``en:NAME,fr:NAME``); the service's choice
             for the language when left out.
-        matrices: Whether to store the matrices beside the vectors (default: true).
+        matrices: Store the matrices beside the vectors (default: true).
         long_sentences: ``refuse`` (default) drops examples with sentences over the service's limit;
             ``split`` splits the sentences.
         shard: ``K/N``, if N calls share the examples; see `clients.shards.Shard`.
@@ -68,7 +68,6 @@ class Upload:
             raise
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The chunks as an asynchronous iterator."""
         for chunk in self:
             yield chunk
 
@@ -77,7 +76,6 @@ def backfill_spec(
     spec: DatasetSpec,
     **options: Unpack[BackfillOptions],
 ) -> dict[str, Any]:
-    """The JSON of a specification, without options that are ``None``."""
     labels = [_given(asdict(label)) for label in spec.labels]
     return asdict(spec) | {"labels": labels} | _given(dict(options))
 
@@ -104,7 +102,6 @@ def _body(item: Example | Rejection) -> dict[str, Any]:
 
 
 def _label(value: LabelValue | None) -> Any:
-    """A label as JSON: spans as objects, other labels unchanged."""
     if not isinstance(value, tuple):
         return value
     return [item._asdict() if isinstance(item, SpanLabel) else item for item in value]

@@ -1,7 +1,4 @@
-"""Answers that arrive in chunks: the texts of ``POST /parse`` and the progress of a job.
-
-Nothing here touches a socket, so the synchronous and the asynchronous client share it.
-"""
+"""Answers that arrive in chunks: the texts of ``POST /parse`` and the progress of a job."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from clients.client.results import ItemError, ParsedItem, decode_item
 from syntax.strict_json import parse_json
 
 NumberedItem = tuple[int, ParsedItem | ItemError]
-"""A text's place in its request, and its result."""
 
 
 class LineBuffer:
@@ -33,17 +29,12 @@ class LineBuffer:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The lines that this chunk completes, without their ends."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         return [line.removesuffix(b"\r").decode("utf-8") for line in lines]
 
 
 class AnswerReader:
-    """Reads the NDJSON of ``POST /parse``: a head, a line per text, and an end.
-
-    Attributes:
-        began: Whether an item has been read.
-    """
+    """Reads the NDJSON of ``POST /parse``: a head, a line per text, and an end."""
 
     def __init__(self) -> None:
         self.began = False
@@ -51,11 +42,7 @@ class AnswerReader:
         self._lines = LineBuffer()
 
     def feed(self, chunk: bytes) -> list[NumberedItem]:
-        """The texts that this chunk completes.
-
-        Raises:
-            ParsebankError: The named error with which the request as a whole ended.
-        """
+        """Texts that this chunk completes; raises the error that ended the whole request."""
         items: list[NumberedItem] = []
         for line in map(parse_json, self._lines.feed(chunk)):
             if "index" in line:
@@ -68,11 +55,7 @@ class AnswerReader:
         return items
 
     def close(self) -> None:
-        """Check that the answer is complete.
-
-        Raises:
-            ServiceUnreachableError: The end of the answer is missing.
-        """
+        """Raise `ServiceUnreachableError` if the end of the answer is missing."""
         if not self._ended:
             raise ServiceUnreachableError(
                 "the answer broke off before its end; ask again: what was parsed is kept"
@@ -100,7 +83,7 @@ class EventDecoder:
     _data: list[str] = field(default_factory=list)
 
     def feed(self, line: str) -> Event | None:
-        """The event that this line completes; comments and unknown fields are ignored."""
+        """Event that this line completes; comments and unknown fields are ignored."""
         if not line:
             event = Event(self._name, "\n".join(self._data)) if self._data else None
             if self._name == "end" and event is None:
@@ -117,7 +100,6 @@ class EventDecoder:
 
 
 def is_event_stream(response: httpx.Response) -> bool:
-    """Whether the service streams the progress of a job; if not, the client polls."""
     kind = response.headers.get("content-type", "")
     return response.is_success and kind.startswith("text/event-stream")
 
@@ -130,6 +112,6 @@ class JobEvents:
         self._events = EventDecoder()
 
     def feed_jobs(self, chunk: bytes) -> list[Job]:
-        """The states of the job that this chunk completes; the last event may carry none."""
+        """States of the job that this chunk completes; the last event may carry none."""
         events = map(self._events.feed, self._lines.feed(chunk))
         return [decode_job(parse_json(event.data)) for event in events if event and event.data]

@@ -15,7 +15,6 @@ from clients.commands.tokenizers import tokenizers
 
 
 def register(app: typer.Typer) -> None:
-    """Add the sub-commands to the command line."""
     app.command()(demo)
     app.command()(parse)
     app.command()(fill)

@@ -1,4 +1,4 @@
-"""``parsebank benchmarks``: which files can be read, and what is in them."""
+"""``parsebank benchmarks``: lists and checks files that can be read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the b
 PathOption = Annotated[Path | None, typer.Option(help="Folder or file of the benchmark.")]
 
 _SHOWN = 10
-"""Rejections that `check` prints in full."""
 
 _FILES = 5
-"""Files of a part that `describe` names."""
 
 
 @benchmarks.command("list")
@@ -117,7 +115,7 @@ def check(
 
 
 def _meant(name: str | None, path: Path | None) -> tuple[Benchmark, Path | None]:
-    """The reader of a name, or the one that fits a path, which may come in the name's place."""
+    """Reader, by a name or by a path, which may come in the name's place."""
     from clients.benchmarks import BENCHMARKS
     from clients.benchmarks.recognise import recognised
     from syntax.errors import SpecError
@@ -145,7 +143,6 @@ def _described(label: LabelSpec) -> str:
 
 
 def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> tuple[dict[str, int], int]:
-    """The counts of a split, and the number of rejections, of which the first are printed."""
     from collections import Counter
 
     from syntax.examples import Rejection
@@ -171,7 +168,6 @@ def _count(items: Iterable[Item], labels: Sequence[LabelSpec]) -> tuple[dict[str
 
 
 def _titles(label: LabelSpec, example: Example) -> list[str]:
-    """The titles under which a label is counted; all numbers and texts share one."""
     value = example.labels[label.name]
     if value is None:
         return [f"{label.name}: none"]

@@ -1,4 +1,4 @@
-"""Which service a command talks to."""
+"""Connection of a command to its service."""
 
 from __future__ import annotations
 
@@ -38,10 +38,7 @@ SchedulerOption = Annotated[
 def engine_settings(
     engine: str | None, scheduler: str | None, address: str | None
 ) -> dict[str, str]:
-    """Settings of a service in this process: those that were given.
-
-    A scheduler alone says which engine is meant.
-    """
+    """Given settings; a scheduler alone implies its engine."""
     given = {"engine": engine or (scheduler and "dask"), "dask_scheduler": scheduler}
     settings = {name: value for name, value in given.items() if value is not None}
     if address and settings:
@@ -54,11 +51,7 @@ def engine_settings(
 
 @contextmanager
 def own_jobs(shard: str | None, address: str | None) -> Iterator[dict[str, str]]:
-    """Settings of a service in this process whose jobs no other process sees.
-
-    The tasks of an array job have the store in common and nothing else: their jobs are in a
-    temporary folder of their own machine.
-    """
+    """Keep the jobs of an array job's task in a temporary folder of its machine."""
     from tempfile import TemporaryDirectory
 
     if shard is None:
@@ -74,7 +67,6 @@ def own_jobs(shard: str | None, address: str | None) -> Iterator[dict[str, str]]
 
 
 def service_address(url: str | None, store: str | None) -> str | None:
-    """Address of the service that is meant, ``None`` for one in this process."""
     if url and store:
         raise typer.BadParameter("give --url or --store, not both")
     return url or (None if store else os.environ.get("PARSEBANK_URL"))
@@ -86,19 +78,12 @@ def connect(
     names: Mapping[str, Iterable[Any]] = MappingProxyType({}),
     **settings: Any,
 ) -> Client:
-    """A client of the service at ``url``, or of one in this process on ``store``.
+    """Client of the service at ``url``, or of one in this process on ``store``.
 
     Without either, the address is that in ``PARSEBANK_URL``; without that too, the service runs
-    in this process on its own default store.
-
-    A running service is shown the key in ``PARSEBANK_API_KEY`` (or ``--api-key``), if there is one.
-
-    Args:
-        url: Address of a running service.
-        store: Folder of a store.
-        names: What requests will name, which a service in this process checks before it starts:
-            ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``.
-        **settings: Further settings, for a service in this process.
+    in this process on its default store, with the settings, after a check of the names:
+    ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``. A running service
+    gets the key in ``PARSEBANK_API_KEY``.
     """
     address = service_address(url, store)
     if address:
@@ -118,12 +103,6 @@ def connect(
 
 
 def one_parser(lang: str | None, parser: str | None, **further: str | None) -> dict[str, list[Any]]:
-    """What `connect` checks of a request with one parser; options that were not given are none.
-
-    Args:
-        lang: Its language.
-        parser: Its name.
-        **further: One of ``tokenizers`` or of ``policies``.
-    """
+    """Names that `connect` checks; ``further`` is one of ``tokenizers`` or ``policies``."""
     named = {kind: [name] for kind, name in further.items() if name is not None}
     return {"parsers": [(parser, lang)], **named}

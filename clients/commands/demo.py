@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from clients.demo import Round
 
 _SHOWN = 11
-"""The bundled sentence whose tree is shown."""
 
 
 def demo(
@@ -62,7 +61,6 @@ def demo(
 
 
 def show_rounds(rounds: Sequence[Round]) -> None:
-    """The account of every round, side by side."""
     names = ("first round", "the same again")
     rows = [(title, *map(figure, rounds)) for title, figure in _FIGURES]
     print_table(("figure", *names[: len(rounds)]), rows, title="parsebank demo")
@@ -70,7 +68,6 @@ def show_rounds(rounds: Sequence[Round]) -> None:
 
 
 def queries(store: Path) -> list[str]:
-    """Commands that look into the store; they can be pasted into a shell as they are."""
     query = "select upos, count(*) as n from words group by upos order by n desc limit 5"
     place = shlex.quote(str(store))
     # `make demo` runs in an environment that the shell has not activated.

@@ -1,4 +1,4 @@
-"""What ``parsebank parse`` is given: texts, or tokens with or without labels."""
+"""Inputs of ``parsebank parse``: texts, or tokens with or without labels."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from syntax.registry import unknown_name
 
 
 def read_texts(text: str, *, lines: bool) -> list[str]:
-    """The text on the command line or standard input (``-``), whole or line by line.
+    """Text of the command line or standard input (``-``), whole or line by line.
 
-    A text that is the name of a file is parsed as it stands, with a note on how to parse the file.
-    A byte order mark is no part of a text, and the ends of lines, LF or CRLF, are none of theirs.
+    The name of a file is parsed as it stands, with a note on how to parse the file.
     """
     if text != "-" and _is_file(text):
         typer.echo(f"Note: {text!r} is parsed as a text; for the file, use - < {text}", err=True)
@@ -31,12 +30,9 @@ def read_texts(text: str, *, lines: bool) -> list[str]:
 
 
 def read_tokens(path: Path) -> dict[str, Any]:
-    """Sentences out of a file with a token a line and a blank line after each sentence.
+    """Sentences of a file with a token a line and a blank line after each sentence.
 
     A token may hold spaces. Behind a tab it may have a label; then every token must have one.
-
-    Returns:
-        ``tokens``, and ``token_labels`` where there are labels.
     """
     with open_file(path) as file:
         content = file.read()
@@ -54,7 +50,6 @@ def read_tokens(path: Path) -> dict[str, Any]:
 
 
 def matrix_names(given: Iterable[str] | None) -> list[str]:
-    """The matrices of a list such as ``distance,depth``."""
     names = listed(given)
     for name in names:
         if name not in get_args(MatrixName):

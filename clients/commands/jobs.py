@@ -1,4 +1,4 @@
-"""``parsebank jobs``: look at backfill jobs, stop them, and try them again."""
+"""``parsebank jobs``: shows, stops and retries backfill jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ jobs = typer.Typer(help="List, show, watch, cancel and retry backfill jobs.", no
 
 
 _STORE: Final = "./parsebank-data"
-"""Where a `backfill` without --url and --store keeps its jobs."""
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
 
@@ -148,7 +147,6 @@ def _client(url: str | None, store: str | None, *, working: bool = False) -> Ite
 
 
 def _is_listening(url: str) -> bool:
-    """Whether anything answers at the address."""
     import socket
     from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""``parsebank parse``: look at a parse."""
+"""``parsebank parse``: shows a parse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a parse is shown."""
+    """Output formats."""
 
     tree = "tree"
     table = "table"
@@ -114,7 +114,6 @@ def _show(result: ParseResult, form: Format) -> None:
 
 
 def _stream(client: Client, given: dict[str, Any]) -> None:
-    """A line per text, as soon as it is parsed."""
     from clients.display import show_line
 
     items = []
@@ -125,7 +124,6 @@ def _stream(client: Client, given: dict[str, Any]) -> None:
 
 
 def _exit(items: Sequence[ParsedItem | ItemError]) -> None:
-    """Tell of the failures, if any, and end with 1."""
     from clients.client.results import ItemError
 
     failures = [item for item in items if isinstance(item, ItemError)]

@@ -1,4 +1,4 @@
-"""Which parts of a benchmark a command is about, and by which reader they are read."""
+"""Parts of a benchmark for a command, and their reader."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ if TYPE_CHECKING:
     from clients.benchmarks import Benchmark
 
 ALL: Final = "all"
-"""Means every split, or every language, that is found."""
 
 
 def wanted_parts(
     reader: Benchmark, path: Path | None, splits: Sequence[str], langs: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Split and language of each part that is asked for, each once.
-
-    A part that is named is not looked for here, so that one that is missing costs no other.
-
-    Args:
-        reader: The benchmark.
-        path: Its files.
-        splits: Names, as `syntax.lists.listed` takes them.
-        langs: The same of languages.
-    """
+    """Split and language of each part, once; named parts are not looked for here."""
     found = [
         part
         for split in listed(splits)
@@ -92,14 +82,8 @@ def chosen_reader(
 ) -> Benchmark:
     """A reader by its name, as the options of a command change it.
 
-    Args:
-        name: Name in the registry.
-        columns: ``FIELD=COLUMN``, or the column alone; of the segments, in order.
-        labels: ``LABEL[:KIND[:FIELD]][=COLUMN]``: a class, and about the first field, unless told
-            otherwise.
-        id_column: The column with the id.
-        whole_files: Of ``text``, whether a file is one text.
-        dev_share: Share of the texts that are ``dev``; ``None`` leaves splits to the files.
+    Columns are ``FIELD=COLUMN``, or the column alone; labels ``LABEL[:KIND[:FIELD]][=COLUMN]``, by
+    default a class, and about the first field. Without ``dev_share`` splits are left to the files.
     """
     from clients.benchmarks.held_out import with_dev_share
 

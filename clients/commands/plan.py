@@ -1,4 +1,4 @@
-"""The plan of a backfill command: what it sends, part by part, and the outcome."""
+"""Plan of a backfill command: the parts to send, and the outcome."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FAULTS_OF_ONE: Final = (
     MissingExtraError,
     OSError,
 )
-"""Errors of one part, its language or its parser, of which the other parts know nothing."""
+"""Errors of one part, its language or its parser, which leave the other parts unaffected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of every planned backfill: a job, a forecast or a failure.
+    """Jobs, forecasts and failures of the planned backfills.
 
     Attributes:
         unlabelled: Number of examples that lack a label, by part.
@@ -84,10 +84,7 @@ class Outcome:
     cut: dict[str, int] = field(default_factory=dict)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 when all jobs are done, nothing failed and each part has an example that can be used.
-
-        When strict, nothing may be dropped.
-        """
+        """0 when all is done and each part is usable (strict: and nothing dropped)."""
         undone = any(job.state != "done" for job in self.jobs) or bool(self.unusable)
         dropped = any(job.counts.dropped for job in self.jobs)
         dropped |= any(forecast.dropped for forecast in self.forecasts)
@@ -95,7 +92,6 @@ class Outcome:
 
     @property
     def unusable(self) -> list[str]:
-        """The parts all of whose examples were, or would be, dropped."""
         counts: list[tuple[Job | Forecast, int, Mapping[str, int]]] = [
             *((job, job.counts.examples, job.counts.dropped) for job in self.jobs),
             *((each, each.examples, each.dropped) for each in self.forecasts),
@@ -107,7 +103,6 @@ class Outcome:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
         return {
             "jobs": [asdict(job) for job in self.jobs],
             "forecasts": [asdict(each) for each in self.forecasts],
@@ -126,14 +121,11 @@ class BackfillPlan:
     """The backfills of one command.
 
     Attributes:
-        path: Path of the reader's files.
-        parts: Split and language of each part.
         tokenizers: Tokenizers for each part; all of them share the parses.
         name: Name of the dataset; the reader's name when left out.
-        mode: Mode of the segments; the reader's default when left out.
         limit: Largest number of items of each part.
-        expand_words: Whether multiword tokens are replaced by their words.
-        keep_tokens: Whether they stand before them, then.
+        expand_words: Multiword tokens are replaced by their words.
+        keep_tokens: With ``expand_words``: multiword tokens stay before their words.
         max_pieces: Most pieces of a sequence, to which tokens are cut before they are parsed.
         shard: The shard of each part that is sent; everything when left out.
         options: Keywords of `Client.backfill`.
@@ -153,7 +145,7 @@ class BackfillPlan:
     options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse what no service is needed to refuse: a mode, or a plan without a readable part."""
+        """Refuse a wrong mode, or a plan without a readable part, without a service."""
         self.reader.mode(self.mode)
         failures = []
         for split, lang in self.parts:
@@ -166,7 +158,7 @@ class BackfillPlan:
 
     @property
     def names(self) -> dict[str, list[Any]]:
-        """What the service has to know; see `clients.commands.connect.connect`."""
+        """Names for `clients.commands.connect.connect`."""
         choice = ParserChoice.read(self.options.get("parser"))
         langs = dict.fromkeys(lang for _, lang in self.parts)
         parsed = self.reader.mode(self.mode) != "gold"
@@ -185,11 +177,6 @@ class BackfillPlan:
         return outcome
 
     def forecast(self, client: Client, watcher: Watcher) -> Outcome:
-        """Forecast each planned backfill.
-
-        Raises:
-            SpecError: Multiword tokens must be expanded, which parses all texts.
-        """
         if self.expand_words:
             raise SpecError(
                 "--expand-words parses every text to find its words, which --dry-run leaves alone; "
@@ -200,7 +187,7 @@ class BackfillPlan:
         return outcome
 
     def _each(self, client: Client, call: Any, watcher: Watcher, outcome: Outcome) -> Iterator[Any]:
-        """The answers; a failure does not stop the other backfills, unless it is the only one."""
+        """Answers; a failure does not stop the other backfills, unless it is the only one."""
         backfills = [
             PlannedBackfill(*part, tokenizer)
             for part in self.parts
@@ -266,10 +253,7 @@ class BackfillPlan:
 
 
 def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> Any:
-    """Send, and send again after an outage; the service skips what it has stored.
-
-    If the service has never answered, the failure is raised at once.
-    """
+    """Send again after an outage, unless the service has never answered; it skips stored items."""
     outage = Outage(MAX_OUTAGE_SECONDS, watcher.show_outage)
     while True:
         try:
@@ -283,7 +267,6 @@ def _insisted(send: Callable[[], Any], watcher: Watcher, *, is_first: bool) -> A
 
 
 def _noting(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
-    """The items of a part; counts the unlabelled ones, and notes why records are rejected."""
     unlabelled = 0
     for item in items:
         if isinstance(item, Rejection):
@@ -295,7 +278,6 @@ def _noting(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent
 
 
 def _noting_cuts(items: Iterable[Sent], outcome: Outcome, part: str) -> Iterator[Sent]:
-    """The items of a part; counts those that were cut."""
     count = 0
     for item in items:
         if isinstance(item, Example) and CUT in item.repairs:

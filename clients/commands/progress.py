@@ -48,25 +48,21 @@ class Watcher:
 
     @property
     def seconds(self) -> float:
-        """Time since the bar was made."""
         return time.perf_counter() - self._started
 
     def sending(
         self, items: Iterable[Item], limit: int | None = None, title: str = ""
     ) -> Iterator[Item]:
-        """The items as they are read and sent, counted."""
         self._begin(f"{title}: sending")
         for item in islice(items, limit):
             yield item
             self._bar.advance(self._task)
 
     def watch(self, client: Client, job: Job, title: str) -> Job:
-        """Follow a job to its end."""
         self._begin(title)
         return client.wait(job.id, self.show, self.show_outage)
 
     def show_outage(self, failure: ParsebankError, seconds: float) -> None:
-        """Say once that the service is away, and how long it is waited for."""
         if not self._away:
             self._bar.console.print(
                 f"{failure.message}. Waiting up to {seconds:.0f} s for it to come back: the job "
@@ -79,7 +75,6 @@ class Watcher:
         self._bar.update(self._task, rate="", detail=f"no service; {seconds:.0f} s left")
 
     def show(self, job: Job) -> None:
-        """Redraw for the state that a job is in now."""
         self._away = False
         counts = job.counts
         self._bar.update(
@@ -91,7 +86,6 @@ class Watcher:
         )
 
     def warn(self, warning: str) -> None:
-        """Print a warning above the bar, once however often it comes."""
         if warning not in self._warnings:
             self._warnings.add(warning)
             text = f"Warning: {spelled(warning)}"

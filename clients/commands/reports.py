@@ -20,7 +20,6 @@ from syntax.errors import SpecError
 
 
 def show_outcome(outcome: Outcome, seconds: float, as_json: bool = False) -> None:
-    """Print what became of every example of every task."""
     if as_json:
         return print_json(_content(outcome, seconds))
     if len(outcome.jobs) == 1 and not outcome.failures:
@@ -38,7 +37,6 @@ def show_outcome(outcome: Outcome, seconds: float, as_json: bool = False) -> Non
 
 
 def _notes(outcome: Outcome) -> list[str]:
-    """What the accounts do not say of their parts."""
     unlabelled, cut = outcome.unlabelled.items(), outcome.cut.items()
     return [
         *(f"{part}: {count:,} examples without label" for part, count in unlabelled),
@@ -54,7 +52,6 @@ def _notes(outcome: Outcome) -> list[str]:
 
 
 def _unsent(outcome: Outcome) -> list[str]:
-    """How many parts were not sent, and which, each with its error."""
     failed = outcome.failures
     if not failed:
         return []
@@ -64,7 +61,7 @@ def _unsent(outcome: Outcome) -> list[str]:
 
 
 def check_report(path: Path) -> None:
-    """Make the folder of a report, before anything is sent that would be reported."""
+    """Make the folder of a report, before anything is sent."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -74,7 +71,6 @@ def check_report(path: Path) -> None:
 
 
 def write_report(path: Path, outcome: Outcome, seconds: float) -> None:
-    """Write the same to a file, as JSON."""
     content = _content(outcome, seconds)
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -84,7 +80,6 @@ def _content(outcome: Outcome, seconds: float) -> dict[str, Any]:
 
 
 def account(job: Job, seconds: float | None = None, as_json: bool = False) -> None:
-    """Print what became of every example of a job."""
     if as_json:
         print_json(asdict(job))
     else:
@@ -94,7 +89,6 @@ def account(job: Job, seconds: float | None = None, as_json: bool = False) -> No
 
 
 def failures(job: Job) -> list[str]:
-    """What went wrong, a line each: the failed shards, or the job's first error."""
     if job.failed_shards:
         return [
             f"shard {shard.number}, tried {shard.tries} times: {shard.error_type}: {shard.message}"
@@ -105,7 +99,6 @@ def failures(job: Job) -> list[str]:
 
 
 def account_facts(job: Job, seconds: float | None = None) -> dict[str, object]:
-    """The account of a job, figure by figure."""
     counts = job.counts
     facts: dict[str, object] = {
         "job": job.id,
@@ -126,7 +119,6 @@ def account_facts(job: Job, seconds: float | None = None) -> dict[str, object]:
 
 
 def summary(jobs: Sequence[Job], seconds: float) -> list[dict[str, object]]:
-    """The accounts of several jobs, a row each, and their sum."""
     reasons = sorted({reason for job in jobs for reason in job.counts.dropped})
     names = ("split", "lang", "tokenizer", "state")
     rows = [
@@ -160,10 +152,7 @@ def _columns(figures: Mapping[str, int], reasons: Iterable[str]) -> dict[str, in
 
 
 def show_forecasts(forecasts: Sequence[Forecast]) -> None:
-    """Print what backfills would do, a column each.
-
-    Of several tokenizers, the first has all the parses of a part.
-    """
+    """Print forecasts, a column each; the first of several tokenizers has all parses of a part."""
     columns: dict[str, dict[str, object]] = {}
     parsed: set[tuple[str, str, str]] = set()
     for forecast in forecasts:

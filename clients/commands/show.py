@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 
 _TITLE: Final = 80
-"""Characters of the longest title."""
 
 
 class Format(StrEnum):
-    """What is written."""
+    """Output formats."""
 
     terminal = "terminal"
     svg = "svg"
@@ -30,7 +29,7 @@ class Format(StrEnum):
 
 
 class Layout(StrEnum):
-    """How a tree is drawn."""
+    """Drawings of a tree."""
 
     arcs = "arcs"
     hierarchy = "hierarchy"
@@ -108,7 +107,6 @@ def show(
 
 
 def _form_of(output: Path | None) -> Format:
-    """The format that the name of a file asks for."""
     suffix = output.suffix.lower() if output else ""
     if suffix in (".png", ".pdf", ".jpg", ".jpeg"):
         raise typer.BadParameter(
@@ -121,7 +119,6 @@ def _form_of(output: Path | None) -> Format:
 def _item(
     text: str | None, key: str | None, options: dict[str, Any], url: str | None, store: str | None
 ) -> ParsedItem:
-    """The text parsed, or the stored parse of the key."""
     from clients.commands.inputs import read_texts
 
     lang, parser, tokenizer = (options.get(name) for name in ("lang", "parser", "tokenizer"))
@@ -153,7 +150,6 @@ def _drawn_file(path: Path, sent_ids: Sequence[str], form: Format, layout: Layou
 
 
 def _selected(path: Path, sent_ids: Sequence[str]) -> list[Sentence]:
-    """The sentences of a file, or those asked for, in the order of the file."""
     from syntax.registry import unknown_name
     from syntax.trees.conllu import read_conllu
 
@@ -168,14 +164,12 @@ def _selected(path: Path, sent_ids: Sequence[str]) -> list[Sentence]:
 
 
 def _trees(sentences: Sequence[Sentence]) -> str:
-    """The trees in characters, with an empty line between them."""
     from syntax.drawing.characters import tree_text
 
     return "\n\n".join(map(tree_text, sentences)) + "\n"
 
 
 def _document(form: Format, title: str, pictures: Sequence[Picture]) -> str:
-    """One SVG of all pictures, or a page of them."""
     from syntax.drawing.page import page
     from syntax.drawing.svg import stacked
 
@@ -183,5 +177,4 @@ def _document(form: Format, title: str, pictures: Sequence[Picture]) -> str:
 
 
 def _shortened(text: str) -> str:
-    """The beginning of a text, as a title."""
     return text if len(text) <= _TITLE else f"{text[: _TITLE - 1]}…"

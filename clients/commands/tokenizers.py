@@ -129,7 +129,6 @@ def _texts(
     mode: str | None,
     rejected: Counter[str],
 ) -> Iterator[str]:
-    """The texts of all segments; rejections are counted by reason."""
     from syntax.examples import Rejection
 
     for split, lang in parts:
@@ -141,7 +140,6 @@ def _texts(
 
 
 def _text(segment: Segment) -> str:
-    """The text; tokens, and the surface tokens of trees, are joined by spaces."""
     from syntax.trees.conllu import parse_conllu
 
     if segment.conllu is not None:
@@ -151,7 +149,6 @@ def _text(segment: Segment) -> str:
 
 
 def _shown(texts: Iterator[str], title: str) -> Iterator[str]:
-    """The texts, counted on the terminal."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""From the data of a request to texts that the pipeline parses."""
+"""Texts for the pipeline from the data of a request."""
 
 from __future__ import annotations
 
@@ -23,18 +23,14 @@ _LINES_PER_WORD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A piece of a document that is parsed by itself, and where in the document it starts."""
+    """A piece of a document that is parsed by itself, and its start in the document."""
 
     start: int
     item: ParseInput
 
 
 def cut_text(text: str, limit: int) -> Iterator[DocumentPart]:
-    """A text in one part, or in the fewest parts of at most ``limit`` characters.
-
-    Parts end with paragraphs, that is at blank lines. A paragraph that is too long is left whole,
-    and left to the pipeline to refuse.
-    """
+    """Cut at blank lines; a paragraph over the limit is left for the pipeline to refuse."""
     start = end = 0
     for cut in (*(found.end() for found in _BLANK_LINES.finditer(text)), len(text)):
         if cut - start > limit and end > start:
@@ -45,16 +41,12 @@ def cut_text(text: str, limit: int) -> Iterator[DocumentPart]:
 
 
 def cut_lines(text: str) -> Iterator[DocumentPart]:
-    """The lines of a text, each a sentence."""
     for line in _LINE.finditer(text):
         yield DocumentPart(line.start(), ParseInput("sentence", line[0]))
 
 
 def read_sentences(data: str, form: str, limits: Limits) -> list[Any]:
-    """Read UDPipe sentences in one of its input formats; a fault has UDPipe's reason.
-
-    A sentence, or a paragraph for the generic tokenizer, over the limits is refused.
-    """
+    """Read UDPipe sentences in one of its input formats; a fault has UDPipe's reason."""
     if _LONE_RETURN.search(data) and form.partition("=")[0] == "conllu":
         # UDPipe 1.4's reader would never come back.
         raise SpecError("the CoNLL-U data has a carriage return without a line feed; remove it")
@@ -79,10 +71,7 @@ def _read(reader: Any, form: str) -> Iterator[Any]:
 
 
 def _blocks(data: str, form: str, limits: Limits) -> Iterator[str]:
-    """The data in one or several blocks, none of which keeps the reader for long.
-
-    The reader holds the interpreter's lock, and takes ten seconds for a sentence of 16 MB.
-    """
+    """Small blocks: the reader holds the interpreter's lock, 10 s for a sentence of 16 MB."""
     if form == "generic_tokenizer":
         for part in cut_text(data, limits.max_chars_per_text):
             if part.item.joined.strip():
@@ -100,7 +89,6 @@ def _blocks(data: str, form: str, limits: Limits) -> Iterator[str]:
 
 
 def words_of(sentence: Any, with_tags: bool) -> ParseInput:
-    """The words of a sentence that was read, as the parser is to take them."""
     words = list(sentence.words)[1:]
     tags = tuple((word.lemma, word.upostag, word.xpostag, word.feats) for word in words)
     forms = tuple(word.form for word in words)

@@ -1,4 +1,4 @@
-"""Parameters as they come: in the query, in a form, in the parts of a multipart body."""
+"""Parameters of a query, a form, or a multipart body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ESCAPES: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2}){1,4096}")
 
 
 def read_fields(query: bytes, content_type: str, body: bytes) -> dict[str, str]:
-    """The parameters of a request; those of the body come before those of the query.
+    """Parameters of a request; those of the body override those of the query.
 
     In the query a name without a value (``?tokenizer``) counts as given. The body is
     form-urlencoded, or multipart, whose parts may be files, or empty.

@@ -1,4 +1,4 @@
-"""The models under the names that clients of the UDPipe REST API use."""
+"""Models under the names that clients of the UDPipe REST API use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from service.settings import Settings
 from syntax.errors import UnknownNameError
 
 COMPONENTS: Final = ("tokenizer", "tagger", "parser")
-"""Abilities of every model of ours; one that lacks any of them cannot be loaded."""
 
 
 def lindat_models(settings: Settings) -> dict[str, Any]:
-    """The answer to ``models``: each model's components, and the default model.
-
-    Names are short (``english-ewt``), unless models of two backends share one.
-    """
+    """Answer to ``models``; names are short, unless models of two backends share one."""
     names = names_of(settings)
     answer: dict[str, Any] = {"models": {name: list(COMPONENTS) for name in names.values()}}
     # If the default language has no model, the other models can still be named.
@@ -29,10 +25,7 @@ def lindat_models(settings: Settings) -> dict[str, Any]:
 
 
 def names_of(settings: Settings) -> dict[str, str]:
-    """The name of each model for these clients, by its own name: the short one if it leads back.
-
-    (``fr`` is a language's code before it is the short name of ``stanza/fr``.)
-    """
+    """Client name of each model: the short one if it leads back (``fr`` is a language code)."""
     names = short_names([model.name for model in list_models(settings)])
     return {
         name: short if find_parser(settings, short).name == name else name
@@ -41,7 +34,7 @@ def names_of(settings: Settings) -> dict[str, str]:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Names without their backend's, where that leaves them apart.
+    """Names without their backends, where they stay distinct.
 
     >>> short_names(["udpipe/en", "udpipe/fr", "stanza/fr"])
     {'udpipe/en': 'en', 'udpipe/fr': 'udpipe/fr', 'stanza/fr': 'stanza/fr'}
@@ -52,13 +45,11 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def acknowledgements(model: ModelFile) -> list[str]:
-    """Whom to thank for a model, as far as its card says it."""
     keys = ("treebank", "attribution", "licence")
     return [f"{key}: {model.card[key]}" for key in keys if model.card.get(key)]
 
 
 def header(model: ModelFile, name: str) -> str:
-    """The comments with which a CoNLL-U result begins."""
     lines = [f"# generator = Parsebank {version('parsebank')}", f"# udpipe_model = {name}"]
     if licence := model.card.get("licence"):
         lines.append(f"# udpipe_model_licence = {licence}")

@@ -1,4 +1,4 @@
-"""A request to ``process``, from the data to the envelope."""
+"""Requests to ``process``, from the data to the envelope."""
 
 from __future__ import annotations
 
@@ -19,15 +19,12 @@ from syntax import Parse
 from syntax.errors import NoSentenceError, ParsebankError, SentenceTooLongError
 
 _TURNS: Final = 4
-"""What one document may hold of a model's queue at a time: a fourth."""
+"""Most of a model's queue for one document at a time: a fourth."""
 
 
 @dataclass(frozen=True, slots=True)
 class LindatAnswer:
-    """The envelope, and the characters of all words of the result, which a header announces.
-
-    The envelope has ``model``, ``acknowledgements``, ``result`` and, if there is any, ``ignored``.
-    """
+    """The envelope, and the characters of all words of the result, which a header announces."""
 
     envelope: dict[str, Any]
     characters: int
@@ -36,11 +33,7 @@ class LindatAnswer:
 async def process(
     pipeline: FeaturePipeline, settings: Settings, request: LindatRequest, keep: bool
 ) -> LindatAnswer:
-    """Answer a request; parses go through the pipeline, as all others do.
-
-    Whatever is wrong with any part of the data is raised: this interface has no errors of single
-    sentences. Without ``keep`` new parses are not stored.
-    """
+    """Answer, or raise any fault of the data. Without ``keep`` new parses are not stored."""
     model = await asyncio.to_thread(find_parser, settings, request.model)
     job = _Job(pipeline, settings, request, model, keep)
     if request.tokenizer is None:
@@ -52,8 +45,6 @@ async def process(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One request at work."""
-
     pipeline: FeaturePipeline
     settings: Settings
     request: LindatRequest
@@ -66,7 +57,7 @@ class _Job:
 
     @property
     def follows_tags(self) -> bool:
-        """True if the parser gets the tags that are there, or none, as UDPipe's alone does."""
+        """True if the parser uses the given tags, as UDPipe's alone does."""
         alone = self.request.parser and not self.request.tagger
         return alone and self.model.backend == "udpipe.v1"
 
@@ -75,7 +66,6 @@ class _Job:
         return Limits(self.settings.max_chars_per_text, self.settings.max_words_per_sentence)
 
     async def tokenize(self, options: Tokenizer) -> list[Any]:
-        """The sentences of running text."""
         data = self.request.data
         parts = await asyncio.to_thread(self._parts, data, options)
         parses = await self._parse(
@@ -90,7 +80,6 @@ class _Job:
         return await self._annotated(sentences)
 
     async def read(self) -> list[Any]:
-        """The sentences of tokenized data, with the requested annotation."""
         request, limits = self.request, self.limits
         sentences = await asyncio.to_thread(read_sentences, request.data, request.input, limits)
         if request.tagger or request.parser:
@@ -98,7 +87,6 @@ class _Job:
         return sentences
 
     def answer(self, sentences: Sequence[Any]) -> LindatAnswer:
-        """The envelope around the sentences."""
         request, name = self.request, names_of(self.settings)[self.model.name]
         result = write(sentences, request.output)
         if sentences and request.output.partition("=")[0] == "conllu":
@@ -119,7 +107,6 @@ class _Job:
         return [part for part in parts if part.item.joined.strip()]
 
     async def _annotated(self, sentences: list[Any]) -> list[Any]:
-        """The sentences with the annotation that is asked for."""
         items = [words_of(sentence, self.follows_tags) for sentence in sentences]
         parses = await self._parse(items, may_split=False)
         await asyncio.to_thread(self._annotate, sentences, parses)
@@ -144,7 +131,7 @@ class _Job:
         return [_parse_of(outcome) for outcome in outcomes]
 
     async def _run(self, items: Sequence[ParseInput]) -> list[ItemFeatures | ParsebankError]:
-        """Outcomes in order. A long document takes turns with other requests."""
+        """Outcomes in order; a long document takes turns with other requests."""
         found: list[ItemFeatures | ParsebankError] = []
         turn = self.settings.max_queued_words // _TURNS
         for batch in await asyncio.to_thread(_batches, items, turn):
@@ -157,7 +144,6 @@ class _Job:
 
 
 def _batches(items: Sequence[ParseInput], words: int) -> list[list[ParseInput]]:
-    """Items in order, together as long as they have no more than so many words."""
     batches: list[list[ParseInput]] = []
     room = 0
     for item in items:

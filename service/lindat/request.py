@@ -12,10 +12,8 @@ import ufal.udpipe
 from syntax.errors import InvalidCharacterError, SpecError
 
 INPUTS: Final = ("conllu", "generic_tokenizer", "horizontal", "vertical")
-"""Formats of data that is not to be tokenized by a model."""
 
 OUTPUTS: Final = ("conllu", "epe", "horizontal", "matxin", "plaintext", "vertical")
-"""Formats of the result."""
 
 _TOKENIZER_OPTIONS: Final = ("normalized_spaces", "presegmented", "ranges")
 _NOTHING: Final = ("", "default")
@@ -43,9 +41,9 @@ class LindatRequest:
     Attributes:
         data: The text, in Unicode's NFC as LINDAT has it; offsets count its code points.
         model: Name, beginning of a name, or language code; ``None`` for the service's default.
-        tokenizer: How to tokenize; ``None`` if the data has its tokens already.
-        tagger, parser: Whether the columns from LEMMA to FEATS, and HEAD and DEPREL, are filled.
-        input, output: Formats, with their options; the first only without a tokenizer.
+        tokenizer: ``None`` if the data has its tokens already.
+        tagger, parser: Fill the columns from LEMMA to FEATS, and HEAD and DEPREL.
+        input, output: Formats, with their options; ``input`` only without a tokenizer.
         ignored: Options that change nothing here, each as ``parameter: option``.
     """
 
@@ -60,10 +58,9 @@ class LindatRequest:
 
 
 def read_request(fields: Mapping[str, str]) -> LindatRequest:
-    """Read the parameters as UDPipe does: a given parameter counts with any value.
+    """Read the parameters as UDPipe does: a given parameter counts with any value but ``none``.
 
-    ``none`` as tagger or parser means that there is none. Parameters that UDPipe does not know are
-    ignored, as it does. NUL is refused, because UDPipe's readers would stop there.
+    Unknown parameters are ignored. NUL is refused, because UDPipe's readers would stop there.
     """
     if "data" not in fields:
         raise SpecError("The parameter 'data' is required.")
@@ -118,7 +115,6 @@ def _unknown(kind: str, name: str, known: tuple[str, ...]) -> SpecError:
 
 
 def _ignored(fields: Mapping[str, str]) -> Iterator[str]:
-    """Options beyond those that are kept: we have nothing that they could choose."""
     known = {"tokenizer": (*_TOKENIZER_OPTIONS, *_NOTHING), "tagger": _NOTHING, "parser": _NOTHING}
     for parameter, kept in known.items():
         for name in _names(fields.get(parameter, "")):
@@ -127,5 +123,4 @@ def _ignored(fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def _names(options: str) -> list[str]:
-    """Names of ``a;b=1;c``."""
     return [option.partition("=")[0].strip() for option in options.split(";")]

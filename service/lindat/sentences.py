@@ -1,7 +1,4 @@
-"""UDPipe sentences from parses, spaced as UDPipe's own tokenizer records it.
-
-UDPipe's writers then give every output format exactly as its clients know it.
-"""
+"""UDPipe sentences from parses, spaced as UDPipe's own tokenizer records it, for its writers."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from syntax import Parse
 _SPACES: Final = re.compile(r"[\r\n\t ]+")
 _LINE_END: Final = re.compile(r"[^\r\n]*[\r\n]*")
 _NEW_PARAGRAPH: Final = 2
-"""Line breaks between two sentences that begin a paragraph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +29,14 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which annotation is written."""
+    """Annotation to write."""
 
     tags: bool
     heads: bool
 
 
 def tokenized(text: str, parses: Sequence[Placed], options: Tokenizer, shown: Shown) -> list[Any]:
-    """The sentences of a tokenized document, numbered from 1, with its paragraphs.
-
-    The parses are of the document's parts, in order.
-    """
+    """Sentences of a document from parses of its parts in order, with paragraphs."""
     sentences: list[Any] = []
     for tokens in _by_sentence(list(_tokens(text, parses, options.presegmented))):
         sentence = _sentence(tokens, shown)
@@ -54,10 +47,7 @@ def tokenized(text: str, parses: Sequence[Placed], options: Tokenizer, shown: Sh
 
 
 def annotate(sentence: Any, parse: Parse, shown: Shown, first_word: int = 0) -> None:
-    """Write into a UDPipe sentence the parse of these very words, from ``first_word`` on.
-
-    All else of the sentence stays.
-    """
+    """Write a parse, from ``first_word`` on, into its sentence; all else stays."""
     if shown.heads:
         sentence.unlinkAllNodes()
     words = sentence.words
@@ -74,7 +64,6 @@ def annotate(sentence: Any, parse: Parse, shown: Shown, first_word: int = 0) -> 
 
 
 def write(sentences: Sequence[Any], output: str) -> str:
-    """The sentences in one of UDPipe's output formats."""
     writer = ufal.udpipe.OutputFormat.newOutputFormat(output)
     return "".join([*map(writer.writeSentence, sentences), writer.finishDocument()])
 
@@ -83,14 +72,12 @@ def write(sentences: Sequence[Any], output: str) -> str:
 class _Token:
     """A token of a document, and the characters around it.
 
-    As in UDPipe, what follows a sentence belongs to its last token as far as it is white space, and
-    the rest to the first token of the next sentence.
+    As in UDPipe, white space after a sentence belongs to its last token, and the rest to the first
+    token of the next sentence.
 
     Attributes:
         words: First word and end in the parse.
         span: Start and end in the document.
-        before: What stands before it and belongs to no other token.
-        line_breaks: Between it and the token before.
     """
 
     parse: Parse
@@ -156,7 +143,6 @@ def _by_sentence(tokens: Sequence[_Token]) -> Iterator[Sequence[_Token]]:
 
 
 def _sentence(tokens: Sequence[_Token], shown: Shown) -> Any:
-    """Words, multiword tokens and annotation; no spaces and no comments yet."""
     parse, first, end = tokens[0].parse, tokens[0].words[0], tokens[-1].words[1]
     sentence = ufal.udpipe.Sentence()
     for form in parse.form[first:end]:
@@ -184,7 +170,6 @@ def _record_spaces(sentence: Any, tokens: Sequence[_Token], options: Tokenizer) 
 
 
 def _targets(sentence: Any, tokens: Sequence[_Token]) -> Iterator[Any]:
-    """What in the sentence stands for each token: a multiword token, or a word."""
     first, words, multiword = tokens[0].words[0], sentence.words, sentence.multiwordTokens
     number = count()
     for token in tokens:
@@ -207,5 +192,4 @@ def _comment(sentence: Any, tokens: Sequence[_Token], number: int) -> None:
 
 
 def _one_line(form: str) -> str:
-    """A form as UDPipe writes it: any run of white space in it is one space."""
     return _SPACES.sub(" ", form)

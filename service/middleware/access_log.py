@@ -37,7 +37,6 @@ class AccessLog:
         self._log: Any = structlog.get_logger("parsebank.requests").bind()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request to the app, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -68,7 +67,7 @@ class AccessLog:
 
 
 class _Answer:
-    """The response: adds the id, and records its status (0 until it starts) and bytes of body."""
+    """Adds the id to the response, and records its status (0 until it starts) and size."""
 
     __slots__ = ("_id", "_send", "size", "status")
 
@@ -79,7 +78,6 @@ class _Answer:
         self.size = 0
 
     async def __call__(self, message: Message) -> None:
-        """Send a message on."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             # A new list: the headers may belong to a cached response.

@@ -1,4 +1,4 @@
-"""Request bodies: limits of type, size and pace; and the responses that a body has had before."""
+"""Request bodies: limits of type, size and pace; and cached responses."""
 
 from __future__ import annotations
 
@@ -25,22 +25,20 @@ from syntax.errors import (
 )
 
 UPLOAD_SUFFIX: Final = "/backfill"
-"""Routes whose bodies are streamed to disk, line by line, whose lines have a limit of their own."""
+"""Routes whose bodies are streamed to disk by lines, which have a limit of their own."""
 
 PAUSE_SECONDS: Final = 30.0
-"""Longest pause of a body: a client that sends a byte a minute would hold memory for hours."""
+"""Longest pause: a client that sends a byte a minute would hold memory for hours."""
 
 BODIES_AT_ONCE: Final = 4
-"""Bodies of full size that may be in memory at the same time, as bytes, as JSON and as texts."""
 
 SMALL_BODY_BYTES: Final = 262_144
-"""Bodies up to this size have room of their own, which large ones cannot take from them. Only
-they are looked up in the response cache: hashing one takes 0.3 ms."""
+"""Bodies with room of their own; only they are cached, as hashing one takes 0.3 ms."""
 
 TRIM_SECONDS: Final = 1.0
 
 ORIGIN: Final = "response_origin"
-"""Name in the request's state under which a route leaves the `Origin` of a response to keep."""
+"""Key in the request's state under which a route leaves the `Origin` of a response to keep."""
 
 _CACHED_PATH: Final = "/parse"
 _RETRY: Final = "too many large requests come at once; try again in a second"
@@ -50,16 +48,14 @@ class BodyMiddleware:
     """ASGI middleware that refuses bodies over a limit unread, and answers repeated ones itself.
 
     The bodies of all requests together are limited as well: one that announces a large size is
-    admitted or refused before it is read, all others are counted as they arrive. What large ones
-    leave behind is given back to the system.
+    admitted or refused before it is read, all others are counted as they arrive.
 
-    A body of another media type than the route takes is refused, because a page of any site may
-    send forms and plain text without a preflight. A body with a ``Content-Encoding`` is refused,
-    because its unpacked size is unknown.
+    A body of another media type is refused, because a page of any site may send forms and plain
+    text without a preflight; one with a ``Content-Encoding``, because its unpacked size is unknown.
 
     A ``POST /parse`` is answered from the cache if its bytes, its query, and the headers that
-    choose format and encoding equal those of an answered request, under whose ``route`` it is
-    counted. A response is kept as it was sent, compressed, if the route has left its `ORIGIN`.
+    choose format and encoding equal those of an answered request. A response is kept as it was
+    sent, compressed, if the route has left its `ORIGIN`.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, route: Any) -> None:
@@ -71,7 +67,6 @@ class BodyMiddleware:
         self._is_trimming = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request to the app, answer it, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -148,10 +143,7 @@ class BodyMiddleware:
 
 
 class _Body:
-    """The body of one request, as it arrives.
-
-    ``claim`` is called with the bytes so far, and those of them that are new.
-    """
+    """A body as it arrives. ``claim`` is called with the bytes so far, and the new ones of them."""
 
     __slots__ = ("_ahead", "_claim", "_is_whole", "_receive", "size")
 
@@ -163,7 +155,6 @@ class _Body:
         self.size = 0
 
     async def read_ahead(self) -> bytes:
-        """The whole body, which the app then receives; empty if reading fails, as the app will."""
         parts: list[bytes] = []
         while not self._is_whole:
             try:
@@ -176,7 +167,6 @@ class _Body:
         return b"".join(parts)
 
     async def __call__(self) -> Message:
-        """The next message, from the part that was read ahead if any is left."""
         if not self._ahead:
             return await self._next()
         message = self._ahead.pop(0)
@@ -231,7 +221,7 @@ class _Recorder:
 
 
 def _check_headers(scope: Scope) -> int:
-    """The declared length of a body, or 0; refuses an encoded body, and one of another type."""
+    """Declared length of a body, or 0; refuses an encoded body, and one of another type."""
     length = 0
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
@@ -255,7 +245,6 @@ def _check_headers(scope: Scope) -> int:
 
 
 def _cacheable_headers(scope: Scope) -> dict[bytes, bytes] | None:
-    """The headers of a request that may be in the cache; ``None`` for any other request."""
     if scope["path"] != _CACHED_PATH or scope["method"] != "POST":
         return None
     headers = dict(scope["headers"])

@@ -1,4 +1,1 @@
-"""Fetching, checking and removing parser models: what ``parsebank models`` does.
-
-Nothing that answers requests imports it.
-"""
+"""Fetching, checking and removing parser models. Nothing that answers requests imports it."""

@@ -1,8 +1,4 @@
-"""Put a parser that Parsebank trained into the models folder.
-
-What ``parsebank export-parser`` writes has neither a tokenizer nor a way to find words. They are
-added here, and the whole then goes the way of a pulled model: staged, tried, recorded.
-"""
+"""Put a parser that Parsebank trained into the models folder, with tokenizer and segmenter."""
 
 from __future__ import annotations
 
@@ -35,7 +31,6 @@ from syntax.errors import ConflictError, ModelLoadError, SpecError
 from syntax.fingerprint import file_sha256
 
 NO_WORDS: Final = "none"
-"""In place of a UDPipe model: the parser takes only tokens."""
 
 _UDPIPE: Final = "udpipe.v1"
 _NAME: Final = re.compile(r"[\w.+-]*\w[\w.+-]*")
@@ -53,19 +48,11 @@ def add(
     licence: str | None = None,
     source: Path | None = None,
 ) -> ModelRecord:
-    """Add an exported parser under ``parsebank/<name>``; gives what is recorded about it.
+    """Add an exported parser under ``parsebank/<name>``; returns its record.
 
-    Args:
-        name: What to call it (`check_name`).
-        exported: Folder that ``parsebank export-parser`` wrote.
-        settings: Say which UDPipe models there are.
-        models_dir: Folder to put it in.
-        lang: Its language; that of its training data by default.
-        words_from: UDPipe model that finds its words, or `NO_WORDS`; by default the one that serves
-            the language.
-        tokenizer: Folder or name of its tokenizer; by default the name that training knew it by.
-        licence: Licence of the model, such as that of its treebank.
-        source: Where it came from, for the record; the exported folder by default.
+    ``exported`` is a folder of ``parsebank export-parser``. By default the language is that of the
+    training data, the UDPipe model in ``words_from`` (or `NO_WORDS`) the one that serves it, the
+    tokenizer that of the training, and the recorded source the exported folder.
     """
     check_name(name, models_dir)
     missing = [file for file in (CARD, WORDS, RELATIONS) if not (exported / file).is_file()]
@@ -115,7 +102,6 @@ def add(
 
 
 def check_name(name: str, models_dir: Path) -> None:
-    """Refuse a name that a model cannot have."""
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
     full = f"{FAMILY}/{name}"
@@ -128,7 +114,6 @@ def check_name(name: str, models_dir: Path) -> None:
 
 
 def _segmenter(settings: Settings, wanted: str | None, language: str) -> ModelFile | None:
-    """The UDPipe model that finds words."""
     if wanted == NO_WORDS:
         return None
     if wanted is not None:

@@ -1,8 +1,7 @@
-"""What can be fetched: the official models, or those of a mirror.
+"""Models to fetch: the official ones, or those of a mirror.
 
-The names of the official UDPipe models are data of this package (``resources/catalogue``); Stanza's
-list is fetched from where Stanza keeps it. A mirror is a models folder, as ``pull`` makes it,
-copied to a disk or served by any web server: its registry file says what it offers.
+The names of UDPipe models are data of this package; Stanza's list is fetched. A mirror is a models
+folder, as ``pull`` makes it, copied to a disk or served by any web server.
 """
 
 from __future__ import annotations
@@ -34,17 +33,15 @@ class Offer:
     """A model that can be fetched.
 
     Attributes:
-        record: What is known about it.
         templates: URLs or paths of its files, tried in turn. ``{path}`` stands for the path in a
             models folder, ``{file}`` for its last part; of ``stanza/fr/pos/partut.pt``, ``{lang}``
-            is ``fr`` and ``{filename}`` what follows, as in Stanza's own list.
+            is ``fr`` and ``{filename}`` the rest, as in Stanza's own list.
     """
 
     record: ModelRecord
     templates: tuple[str, ...]
 
     def sources(self, file: RecordedFile) -> list[str]:
-        """The URLs or paths of one of its files."""
         _, _, inner = file.path.partition("/")
         lang, _, filename = inner.partition("/")
         parts = {"path": file.path, "file": file.path.rpartition("/")[2]}
@@ -58,10 +55,7 @@ class Offer:
 
 
 def offers_for(name: str, source: str | None, downloader: Downloader) -> list[Offer]:
-    """The offers among which a name is to be looked up.
-
-    Without a mirror, only names that begin with ``stanza/`` make Stanza's list be fetched.
-    """
+    """Offers to look a name up in; only names that begin with ``stanza/`` need Stanza's list."""
     if source is not None:
         return mirror_offers(source, downloader)
     if name.lower().startswith("stanza/"):
@@ -70,7 +64,6 @@ def offers_for(name: str, source: str | None, downloader: Downloader) -> list[Of
 
 
 def udpipe_offers(source: str | None = None) -> list[Offer]:
-    """The UDPipe models that this package knows by name, from their archive or a plain copy."""
     text = _resource("udpipe.json")
     urls = parse_json(text)["urls"]
     if source is not None:
@@ -79,12 +72,7 @@ def udpipe_offers(source: str | None = None) -> list[Offer]:
 
 
 def stanza_offers(downloader: Downloader, url: str | None = None) -> list[Offer]:
-    """Stanza's own packages, for the Stanza that is installed.
-
-    Args:
-        downloader: Fetches the list.
-        url: Where the list is, with ``{version}`` for that of its format; by default Stanza's own.
-    """
+    """Packages for the installed Stanza; ``url`` may have ``{version}`` of the list's format."""
     official = parse_json(_resource("stanza.json"))
     version = resources_version()
     where = (url or official["url"]).replace("{version}", version)
@@ -98,13 +86,7 @@ def stanza_offers(downloader: Downloader, url: str | None = None) -> list[Offer]
 
 
 def mirror_offers(source: str, downloader: Downloader) -> list[Offer]:
-    """What a mirror offers: what its registry file says, else what it seems to be a copy of.
-
-    Args:
-        source: URL or path of a models folder, of a Stanza folder, or of a folder of UDPipe's
-            files.
-        downloader: Fetches the lists.
-    """
+    """Offers of a registry file, else of a Stanza folder, or of a folder of UDPipe's files."""
     where = join(source, FILE_NAME)
     if (text := downloader.fetch_text(where)) is not None:
         records = parse_records(text, where).values()
@@ -119,14 +101,7 @@ def mirror_offers(source: str, downloader: Downloader) -> list[Offer]:
 
 
 def choose(offers: Sequence[Offer], name: str) -> Offer:
-    """The offer for a full name, the beginning of one, or a language code.
-
-    Of several versions of one model the newest is taken.
-
-    Raises:
-        AmbiguousModelError: Several models could be meant.
-        UnknownParserError: None.
-    """
+    """Offer for a full name, the beginning of one, or a language code; the newest version."""
     family, slash, wanted = name.lower().rpartition("/")
     code = language_code(wanted)
     # Whether it is meant, by its name without the family and its language: the strictest way first.
@@ -168,12 +143,10 @@ def choose(offers: Sequence[Offer], name: str) -> Offer:
 
 
 def join(source: str, path: str) -> str:
-    """A path under a URL or a folder."""
     return f"{source.rstrip('/')}/{path}" if source != "/" or is_url(source) else f"/{path}"
 
 
 def _newest(offers: Iterable[Offer]) -> list[Offer]:
-    """One offer per model: that of its newest version."""
     newest: dict[str, Offer] = {}
     for offer in offers:
         base, version = split_version(offer.record.name)

@@ -43,7 +43,6 @@ _EXPORT: Final = "export-parser"
 
 
 def register_models(app: typer.Typer) -> None:
-    """Add ``models`` and its sub-commands."""
     models = typer.Typer(
         help="List, pull, train, verify and remove parser models.", no_args_is_help=True
     )
@@ -248,7 +247,6 @@ def remove_command(
 
 
 def _folder(settings: Settings) -> Path:
-    """The models folder that the settings name."""
     from syntax.errors import SpecError
 
     if settings.models_dir is None:
@@ -261,11 +259,7 @@ def _folder(settings: Settings) -> Path:
 
 @contextmanager
 def _exported(ctx: typer.Context, run: Path) -> Iterator[Path]:
-    """The folder itself if it is an exported parser, else one to which the run is exported.
-
-    The command that exports is the trainer's. It is looked up on the command line, as a user would
-    call it, because the service imports nothing of the trainer.
-    """
+    """Export a run by the trainer's command: the service imports nothing of the trainer."""
     from service.parsers.words.folder import CARD
 
     if (run / CARD).is_file():
@@ -321,7 +315,6 @@ def _with_checksum(offers: list[Offer], sha256: str | None) -> list[Offer]:
 
 @contextmanager
 def _downloader(timeout: float) -> Iterator[Downloader]:
-    """A downloader that shows a bar while something comes."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

@@ -1,7 +1,7 @@
 """Fetch one file over HTTP, or from a folder: resumed, checked, and never half there.
 
-The downloaded part lies in ``<file>.part``; beside it, ``<file>.part.json`` keeps the ETag or the
-date with which the rest is requested.
+``<file>.part.json`` beside the downloaded ``<file>.part`` keeps the ETag or the date with which
+the rest is requested.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MISSING: Final = frozenset({404, 410})
 
 Report = Callable[[str, int, int | None], None]
-"""Told as a file grows: its name, bytes that are there, bytes there will be (if known)."""
+"""Called as a file grows, with its name, its bytes so far, and its total size, if known."""
 
 
 class NoSpaceError(DownloadError):
@@ -39,7 +39,7 @@ class NoSpaceError(DownloadError):
 
 
 class NotThereError(DownloadError):
-    """The source answers, and has no such file."""
+    """The source answers, but has no such file."""
 
 
 class _BrokenOffError(Exception):
@@ -48,7 +48,7 @@ class _BrokenOffError(Exception):
 
 @contextmanager
 def open_client(timeout: float) -> Iterator[httpx.Client]:
-    """A client for downloads; proxies are those of the environment."""
+    """Client for downloads; proxies are those of the environment."""
     # What is fetched is compressed already, and a compressed transfer could not be resumed.
     headers = {"Accept-Encoding": "identity", "User-Agent": "parsebank"}
     timeouts = httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))
@@ -57,23 +57,15 @@ def open_client(timeout: float) -> Iterator[httpx.Client]:
 
 
 def is_url(source: str) -> bool:
-    """Whether a source is on the network, and not a path."""
     return "://" in source
 
 
 def matches(path: Path, file: RecordedFile) -> bool:
-    """Whether a file is there, and a checksum is known that it has."""
     return file.has_checksum and path.is_file() and _mismatch(path, file) is None
 
 
 class Downloader:
-    """Fetches files; one after the other.
-
-    Args:
-        client: For sources on the network.
-        report: Told how a file grows.
-        wait: Seconds before the second try; each further one waits twice as long.
-    """
+    """Fetches files; ``wait`` are the seconds before the second try, and double with each."""
 
     def __init__(
         self, client: httpx.Client, report: Report = lambda *_: None, wait: float = 1.0
@@ -83,15 +75,9 @@ class Downloader:
         self._wait = wait
 
     def fetch(self, file: RecordedFile, sources: Sequence[str], folder: Path) -> str:
-        """Fetch a file into a folder, going on where an earlier try broke off.
+        """Fetch a file into a folder, continuing an earlier try; returns the source that had it.
 
-        Args:
-            file: Its path in the folder, and its checksums, where known.
-            sources: URLs or paths of the same file, tried in turn.
-            folder: Where it is to lie.
-
-        Returns:
-            The source that had it.
+        The sources are URLs or paths of the same file, tried in turn.
         """
         target, failures = folder / file.path, []
         for source in sources:
@@ -114,7 +100,6 @@ class Downloader:
         raise DownloadError("; ".join(error.message for error in failures), sources=list(sources))
 
     def fetch_text(self, source: str) -> str | None:
-        """A small text file; `None` if the source has no such file."""
         with tempfile.TemporaryDirectory(prefix="parsebank-") as folder:
             try:
                 self.fetch(RecordedFile("text"), [source], Path(folder))
@@ -158,7 +143,7 @@ class Downloader:
             ) from None
 
     def _download(self, url: str, part: Path) -> bool:
-        """Bring the whole file; says whether it was put together from several requests."""
+        """True if the file was put together from several requests."""
         resumed, failed, wait = False, 0, self._wait
         while True:
             before = _size(part)
@@ -178,7 +163,6 @@ class Downloader:
             wait = min(wait * 2, 30.0)
 
     def _request(self, url: str, part: Path) -> bool:
-        """One request for what is missing; says whether it went on with an earlier one."""
         start, validator = _so_far(part, url)
         headers = {"Range": f"bytes={start}-", "If-Range": validator} if start else {}
         try:
@@ -210,7 +194,6 @@ class Downloader:
             raise _BrokenOffError(text) from None
 
     def _append(self, part: Path, blocks: Iterable[bytes], total: int | None) -> int:
-        """Append to a part that is to have ``total`` bytes; returns its size."""
         done, free = _size(part), shutil.disk_usage(part.parent).free
         if total is not None and total - done > free:
             needed = f"{(total - done) / 1e6:,.1f} MB are needed and {free / 1e6:,.1f} MB free"
@@ -224,7 +207,6 @@ class Downloader:
 
 
 def _check_answer(response: httpx.Response, url: str) -> None:
-    """Refuse an answer that is not the file, or a part of it."""
     status = f"{response.status_code} {response.reason_phrase}"
     if response.status_code in _RETRIED:
         raise _BrokenOffError(f"the server answered {status}")
@@ -261,7 +243,7 @@ def _note_of(part: Path) -> Path:
 
 
 def _write_note(part: Path, url: str, response: httpx.Response) -> None:
-    """Keep by what the server can recognise the file; a weak ETag does not do (RFC 9110)."""
+    """Note the validator; a weak ETag does not suffice to resume (RFC 9110)."""
     etag = response.headers.get("etag", "")
     validator = etag if etag.startswith('"') else response.headers.get("last-modified", "")
     note = json.dumps({"url": url, "validator": validator})

@@ -1,8 +1,8 @@
 """Fetch a model into a models folder: staged, tried, and only then put in its place.
 
-A model comes into the hidden folder ``.pull`` of the models folder, which nothing searches. There
-it is checked and loaded once; then its files are moved, each at once, and the registry file is
-rewritten. An interrupted pull leaves the models unchanged and keeps the downloaded part.
+A model comes into the hidden folder ``.pull``, which nothing searches. There it is checked and
+loaded once; then its files are moved, each at once, and the registry file is rewritten. An
+interrupted pull leaves the models unchanged and keeps the downloaded part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ STAGING: Final = ".pull"
 
 
 def is_there(offer: Offer, models_dir: Path) -> bool:
-    """Whether a model is there, recorded, whole, and the one offered."""
     record, offered = read_records(models_dir).get(offer.record.name), offer.record.files
     if record is None or [file.path for file in record.files] != [file.path for file in offered]:
         return False
@@ -47,18 +46,9 @@ def pull(
     check: bool = True,
     source: str | None = None,
 ) -> ModelRecord:
-    """Fetch a model; gives what is recorded about it.
-
-    Args:
-        offer: What to fetch.
-        models_dir: Folder to put it in.
-        downloader: Fetches the files.
-        check: Load the model once before it counts as pulled.
-        source: Where it came from, for the record; by default where its files came from.
+    """Fetch a model; returns its record, whose source is by default that of its files.
 
     Raises:
-        DownloadError: What came is no model.
-        ModelLoadError, MissingExtraError: What came cannot be loaded.
         ConflictError: Another process is fetching it, or the name is taken by a model that was
             put there by hand.
     """
@@ -100,13 +90,12 @@ def pull(
 
 
 def _model(name: str, folder: Path) -> ModelFile | None:
-    """The model of a folder, as the service finds it."""
     return next((model for model in models_in(folder, BACKENDS) if model.name == name), None)
 
 
 @contextmanager
 def _staging(models_dir: Path, name: str) -> Iterator[Path]:
-    """A folder for the files to come; kept when something fails, so that they need not again."""
+    """Folder for new files, which is kept after a failure."""
     stage = models_dir / STAGING / name.replace("/", "_")
     stage.mkdir(parents=True, exist_ok=True)
     try:
@@ -120,10 +109,7 @@ def _staging(models_dir: Path, name: str) -> Iterator[Path]:
 def _bring(
     file: RecordedFile, sources: list[str], models_dir: Path, stage: Path, downloader: Downloader
 ) -> str:
-    """Bring a file into the staging folder; says from which source.
-
-    A file that an earlier try or another package has brought is not fetched again.
-    """
+    """Bring a file into the staging folder, unless it is there or in the models folder."""
     target = stage / file.path
     if matches(target, file):
         return sources[0]
@@ -139,7 +125,6 @@ def _bring(
 
 
 def _tried(name: str, stage: Path, *, load: bool) -> str:
-    """The checksum of a staged model, after loading it once."""
     model = _model(name, stage)
     if model is None:
         raise DownloadError(f"what came for {name} is no model that any backend finds", name=name)
@@ -155,7 +140,6 @@ def _tried(name: str, stage: Path, *, load: bool) -> str:
 
 
 def _common(sources: list[str]) -> str:
-    """The one source, or the folder that all lie in."""
     if len(sources) == 1:
         return sources[0]
     common = os.path.commonprefix(sources)  # noqa: RUF071 - cut at a slash in the next line

@@ -1,7 +1,6 @@
-"""Stanza's list of its models, ``resources.json``, as offers and as what a folder's own list says.
+"""Stanza's list of its models, ``resources.json``, as offers and as a folder's own list.
 
-Stanza itself reads only the ``resources.json`` of its model folder. Ours names what is there and
-nothing else; each pulled package adds its part.
+Stanza itself reads only the list of its model folder. Ours has only the models that are there.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FOLDER: Final = "stanza"
 
 
 def resources_version() -> str:
-    """The version of the list that the installed Stanza reads, found without importing it."""
+    """Version of the list that the installed Stanza reads, found without importing it."""
     spec = find_spec("stanza")
     if spec is None or not spec.submodule_search_locations:
         raise missing_extra("Stanza is not installed", "stanza")
@@ -43,7 +42,6 @@ def resources_version() -> str:
 
 
 def read_resources(text: str, where: str) -> dict[str, Any]:
-    """Read a ``resources.json``."""
     try:
         resources = parse_json(text)
     except ValueError as error:
@@ -56,7 +54,6 @@ def read_resources(text: str, where: str) -> dict[str, Any]:
 def stanza_records(
     resources: Mapping[str, Any], version: str | None, licence: str | None
 ) -> list[ModelRecord]:
-    """Every package that can parse and whose files are all listed."""
     records = []
     try:
         languages = {lang: entry for lang, entry in resources.items() if isinstance(entry, dict)}
@@ -86,7 +83,6 @@ def stanza_records(
 
 
 def add_resources(models_dir: Path, record: ModelRecord) -> None:
-    """Add a package's part to the list that Stanza reads; other models have none."""
     if record.backend == BACKEND and record.resources is not None:
         folder = models_dir / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +90,7 @@ def add_resources(models_dir: Path, record: ModelRecord) -> None:
 
 
 def drop_resources(models_dir: Path, record: ModelRecord) -> None:
-    """Take a package's part out of the list that Stanza reads; an empty list is deleted."""
+    """Remove a package's part from the list that Stanza reads; an empty list is deleted."""
     folder = models_dir / FOLDER
     if record.resources is None or not (folder / RESOURCES).exists():
         return
@@ -105,7 +101,6 @@ def drop_resources(models_dir: Path, record: ModelRecord) -> None:
 
 
 def merged(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """A list with one package's part added; what it says of other packages stays."""
     result = dict(resources)
     for key, value in part.items():
         before: Any = result.get(key)
@@ -115,7 +110,7 @@ def merged(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, A
 
 
 def without(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """A list without a package, and without what only that package needed."""
+    """Remove a package and the parts that only it needed."""
     result = dict(resources)
     for lang, entry in part.items():
         before = result.pop(lang, {})
@@ -127,7 +122,6 @@ def without(resources: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, 
 
 
 def _part(lang: str, entry: Mapping[str, Any], package: str) -> dict[str, Any]:
-    """The part of a list that one package needs."""
     of_package = named_packages(entry)[package]
     chosen = {kind: name for kind, name in of_package.items() if kind in PROCESSORS}
     part: dict[str, Any] = {"packages": {package: chosen}}

@@ -18,13 +18,7 @@ from syntax.registry import unknown_name
 
 @dataclass(frozen=True)
 class Verdict:
-    """What checking a model showed.
-
-    Attributes:
-        fingerprint: Of the parser, if the model is sound.
-        compared: Whether a checksum was recorded to compare with.
-        problem: What is wrong, if it is not.
-    """
+    """Result of checking a model, ``compared`` with a checksum if one was recorded."""
 
     name: str
     fingerprint: str | None = None
@@ -33,7 +27,7 @@ class Verdict:
 
 
 def verify(settings: Settings, names: list[str]) -> list[Verdict]:
-    """Check checksums and load models; all of them, or those named in full."""
+    """Check all models, or those named in full."""
     folder = settings.models_dir
     models = {model.name: model for model in list_models(settings)}
     records = read_records(folder) if folder is not None else {}
@@ -59,10 +53,7 @@ def verify(settings: Settings, names: list[str]) -> list[Verdict]:
 
 
 def remove(models_dir: Path, name: str) -> list[Path]:
-    """Delete a model's files, cards and record; says what was deleted.
-
-    Files that another model of the folder needs too stay. Names are to be given in full.
-    """
+    """Delete a model's files, but no file of another model; returns their paths."""
     with changed_records(models_dir) as records:
         models = {model.name: model for model in models_in(models_dir, BACKENDS)}
         bundled = [model.name for model in models_in(bundled_models_dir(), BACKENDS)]
@@ -86,8 +77,6 @@ def remove(models_dir: Path, name: str) -> list[Path]:
 
 
 def _full_name(name: str, known: Iterable[str], bundled: Iterable[str] = ()) -> str:
-    """The name among known ones, given with its family or without."""
-
     def is_meant(full: str) -> bool:
         return name.lower() in (full.lower(), full.lower().partition("/")[2])
 

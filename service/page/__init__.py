@@ -1,8 +1,7 @@
 """The web page of the service: ``GET /``, and its files under ``/page/``.
 
-The files are plain HTML, CSS and JavaScript modules, sent as they lie here: there is no build step,
-and nothing is loaded from elsewhere. Anyone may load the page; what it asks the service for needs
-the key that its user types.
+There is no build step, and nothing is loaded from elsewhere. Anyone may load the page; its requests
+need the key that its user types.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""``data:`` and ``blob:`` are for pictures that the page itself turns into PNG."""
+"""Policy in which ``data:`` and ``blob:`` are for pictures that the page turns into PNG."""
 
 _MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -55,13 +54,11 @@ IfNoneMatch = Annotated[str, Header()]
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def page(if_none_match: IfNoneMatch = "") -> Response:
-    """The page."""
     return _answer("index.html", if_none_match)
 
 
 @router.api_route("/page/{file}", methods=["GET", "HEAD"])
 async def page_file(file: str, if_none_match: IfNoneMatch = "") -> Response:
-    """A file of the page."""
     return _answer(file, if_none_match)
 
 
@@ -77,7 +74,6 @@ def _answer(name: str, if_none_match: str) -> Response:
 
 @lru_cache(maxsize=1)
 def _static() -> dict[str, tuple[bytes, str, str]]:
-    """Content, media type and entity tag of each file, by its name."""
     found = {}
     for path in files("service.page").joinpath("static").iterdir():
         media_type = _MEDIA_TYPES.get("." + path.name.rpartition(".")[2])

@@ -1,7 +1,4 @@
-"""Parsers: the protocol, the backends behind it, and the models that they load.
-
-Names are imported when they are first used, so that the command line starts without a parser.
-"""
+"""Parsers, whose names are imported at first use, so that the command line starts quickly."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a parser is: text in, one `syntax.Parse` out; no HTTP and no store in it.
-
-An implementer provides a folder beside ``udpipe/`` and ``stanza/`` with a class that satisfies
-`Parser`, a `Backend` that finds and loads its models, and a line in `service.parsers.registry`;
-docs/extend/parser.md says how.
-"""
+"""The parser protocol, free of HTTP and store; docs/extend/parser.md says how to add a parser."""
 
 from __future__ import annotations
 
@@ -19,7 +14,6 @@ from syntax.examples import LongSentences, ParseMode
 from syntax.keys import MAX_WORDS
 
 Outcome = Parse | ParsebankError
-"""What a text comes to: its parse, or its own error."""
 
 T = TypeVar("T")
 
@@ -41,24 +35,21 @@ class ParseInput:
 
     @property
     def characters(self) -> int:
-        """Length of the text in code points, joining spaces included."""
+        """Length in code points, joining spaces included."""
         if self.tokens is not None:
             return sum(map(len, self.tokens)) + max(len(self.tokens) - 1, 0)
         return len(self.text or "")
 
     @property
     def words(self) -> int:
-        """About how many words the text has: what work is measured in before it is parsed.
-
-        Scripts without spaces are counted by their characters.
-        """
+        """Estimated number of words; scripts without spaces are counted by their characters."""
         if self.tokens is not None:
             return len(self.tokens)
         return max(len((self.text or "").split()), self.characters // _CHARACTERS_PER_WORD)
 
     @property
     def joined(self) -> str:
-        """The text that offsets refer to: as received, or the tokens joined by single spaces."""
+        """Text that offsets refer to: as received, or the tokens joined by single spaces."""
         return " ".join(self.tokens) if self.tokens is not None else self.text or ""
 
 
@@ -67,9 +58,9 @@ _CHARACTERS_PER_WORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a parser accepts.
+    """Limits of the input.
 
-    Limits are not part of a parser's identity: within them they change no answer, except where
+    They are not part of a parser's identity: within them they change no answer, except where
     long sentences are split. The key of a parse says so (`syntax.keys`).
     """
 
@@ -79,13 +70,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class ParserIdentity:
-    """Everything that decides what a parser answers.
+    """Everything that decides a parser's answers.
 
     Attributes:
         name: Backend and model, such as ``udpipe/english-ewt``.
         langs: ISO codes that it serves; empty if unknown.
         content: Backend, its version, model name, SHA-256 of the model's file, options.
-        origin: What is known of the model that decides nothing: treebank, licence.
+        origin: Facts that decide nothing: treebank, licence.
     """
 
     name: str
@@ -95,7 +86,6 @@ class ParserIdentity:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the store records about the fingerprint."""
         return {"name": self.name, **self.origin, **self.content}
 
     @cached_property
@@ -108,9 +98,7 @@ class Parser(Protocol):
     """A loaded model. Not thread-safe: one process, one parser, one call at a time."""
 
     @property
-    def identity(self) -> ParserIdentity:
-        """What the parser is."""
-        ...
+    def identity(self) -> ParserIdentity: ...
 
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
         """Parse one text that `service.pipeline.check_input` has accepted.
@@ -123,22 +111,16 @@ class Parser(Protocol):
         ...
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """Parse texts; each gives its parse or its own error, in order.
-
-        A parser may take them together, and show none before all are done; whoever wants each as
-        soon as it is known asks `one_by_one`. The answers are those of `parse`.
-        """
+        """Parse texts; a parser may give none before all are done, unlike `one_by_one`."""
         ...
 
 
 def one_by_one(parser: Parser, items: Iterable[ParseInput], limits: Limits) -> Iterator[Outcome]:
-    """The answers of `Parser.parse_many`, each as soon as it is known."""
     for item in items:
         yield attempt(parser.parse, item, limits)
 
 
 def attempt(do: Callable[..., T], *arguments: Any) -> T | ParsebankError:
-    """What a call gives, or the error that it raises, if it is ours."""
     try:
         return do(*arguments)
     except ParsebankError as error:
@@ -147,17 +129,16 @@ def attempt(do: Callable[..., T], *arguments: Any) -> T | ParsebankError:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model on disk and what is recorded about it; nothing is loaded yet.
+    """A model on disk and its recorded facts; nothing is loaded yet.
 
     Attributes:
-        backend: Registered name of its backend, such as ``udpipe.v1``.
-        name: As callers ask for it, such as ``udpipe/english-ewt``.
+        backend, name: Such as ``udpipe.v1`` and ``udpipe/english-ewt``.
         path: The model's file, or the folder that its library is pointed at.
         langs: ISO codes of its languages.
-        sha256: Checksum that is recorded (`service.parsers.registry.checksum`), if any.
-        card: What is recorded about it: language, treebank, licence, ...; may be empty.
+        sha256: Recorded checksum (`service.parsers.registry.checksum`), if any.
+        card: Recorded facts: language, treebank, licence, ...; may be empty.
         parts: The files of a model that is more than one file.
-        problem: Why what is recorded about it cannot be read; such a model is listed, not loaded.
+        problem: Why its record cannot be read; such a model is listed, not loaded.
     """
 
     backend: str
@@ -171,12 +152,10 @@ class ModelFile:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Every file that decides what the model answers."""
         return self.parts or (self.path,)
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
         return sum(file.stat().st_size for file in self.files)
 
 
@@ -188,10 +167,9 @@ class Backend:
         family: First part of its models' names.
         find: Its models directly in a folder, read without loading the library.
         version: Gives the version of the library behind it; raises `MissingExtraError`.
-        load: Loads a model onto a device (``auto``, ``cpu``, ``cuda``); raises `ModelLoadError`,
-            `MissingExtraError`.
-        options: What else decides the answers of its models, for their fingerprints.
-        bulk: Whether the library answers a batch as a whole, and faster than one by one.
+        load: Loads a model onto a device (``auto``, ``cpu``, ``cuda``).
+        options: Other facts that decide the answers of its models, for their fingerprints.
+        bulk: True if the library answers a batch as a whole, and faster than one by one.
     """
 
     family: str

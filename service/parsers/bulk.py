@@ -1,4 +1,4 @@
-"""What parsers share that parse many texts at a time."""
+"""Base of parsers that parse many texts at a time."""
 
 from __future__ import annotations
 
@@ -13,35 +13,26 @@ from syntax.errors import ParsebankError, UnparsableTextError
 
 
 class BulkParser(ABC):
-    """A parser of lots: texts that are parsed together.
-
-    Args:
-        identity: What the parser is.
-    """
+    """A parser of lots: texts that are parsed together."""
 
     lot_words: ClassVar[int]
-    """Most words of a lot of several texts."""
 
     lot_texts: ClassVar[int]
-    """Most texts of a lot."""
 
     def __init__(self, identity: ParserIdentity) -> None:
         self._identity = identity
 
     @property
     def identity(self) -> ParserIdentity:
-        """What the parser is."""
         return self._identity
 
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
-        """Find the words, check every sentence's length, and only then tag and parse."""
         outcome = self._alone(item, limits)
         if isinstance(outcome, ParsebankError):
             raise outcome
         return outcome
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """Parse in lots, whose texts go through the model together."""
         for lot in self._lots(items):
             try:
                 outcomes = self._together(lot, limits)
@@ -52,7 +43,7 @@ class BulkParser(ABC):
 
     @abstractmethod
     def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
-        """The outcome of each text of a lot; what it raises may be the fault of any of them."""
+        """Outcomes of a lot; an exception may be the fault of any text."""
 
     def _alone(self, item: ParseInput, limits: Limits) -> Outcome:
         try:

@@ -1,4 +1,4 @@
-"""The columns of a `syntax.Parse`, filled sentence by sentence by any backend."""
+"""Columns of a `syntax.Parse`, filled sentence by sentence by any backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTHING: Final = frozenset({"", "_"})
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What a parser says about the words (W) of one sentence; "" and "_" stand for nothing."""
+    """Columns of the words (W) of one sentence; "" and "_" stand for nothing."""
 
     form: Sequence[str]
     lemma: Sequence[str | None]
@@ -49,7 +49,6 @@ class Columns:
         self._continued: list[int] = []
 
     def add(self, surface: Surface, words: Annotation) -> None:
-        """Append a sentence."""
         DependencyTree(words.head, words.deprel)
         self._add_surface(surface)
         self.form += words.form
@@ -61,7 +60,6 @@ class Columns:
         self.deprel += _given(words.deprel)
 
     def parse(self) -> Parse:
-        """The finished columns."""
         if not self.form:
             raise NoSentenceError(
                 f"the parser found no word in {self.text[:40]!r}; send running text"
@@ -93,7 +91,6 @@ class Columns:
 
 
 def _given(values: Sequence[str | None]) -> Sequence[str | None]:
-    """``None`` wherever the model filled nothing in; most columns are full, or bare."""
     if _NOTHING.isdisjoint(values):
         return values
     return [None if value in _NOTHING else value for value in values]

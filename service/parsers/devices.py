@@ -1,4 +1,4 @@
-"""The device that torch computes on, for the backends that use torch; it is imported when used."""
+"""Device of the backends that use torch, which is imported when used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from syntax.errors import ModelLoadError
 
 
 def choose_device(wanted: str) -> str:
-    """``cuda`` if requested, or for ``auto`` if available; else ``cpu``."""
     if wanted == "cpu":
         return "cpu"
     import torch
@@ -24,7 +23,7 @@ def choose_device(wanted: str) -> str:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out, the machine's or the GPU's: no fault of the text's."""
+    """True if the machine or the GPU ran out of memory: not a fault of the text."""
     torch = sys.modules.get("torch")
     return isinstance(error, MemoryError) or (
         torch is not None and isinstance(error, torch.OutOfMemoryError)

@@ -1,8 +1,4 @@
-"""Which models lie in a folder: read once, and again when something in it has changed.
-
-A folder of models is searched together with its direct sub-folders, so that ``models/udpipe`` and
-``models/stanza`` may lie side by side.
-"""
+"""Models in a folder and its direct sub-folders, read again when something in it has changed."""
 
 from __future__ import annotations
 
@@ -20,8 +16,7 @@ from service.parsers.records import ModelRecord, read_records
 from syntax.errors import ModelLoadError
 
 _SETTLED_SECONDS: Final = 0.1
-"""Two changes within a tick of the file system's clock leave one time stamp: what changed just now
-is looked at again."""
+"""Changes within a tick of the file system's clock leave one time stamp."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +25,7 @@ _VERSION: Final = re.compile(r"-ud-(\d+(?:[.-]\d+)*)$")
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What was found, and the files by whose time stamps we know that it still holds."""
+    """Found models, and the files whose time stamps tell if they still hold."""
 
     watched: tuple[str, ...]
     stamps: tuple[int, ...]
@@ -41,13 +36,11 @@ _snapshots: dict[Path, _Snapshot] = {}
 
 
 def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile, ...]:
-    """The models of a folder and its direct sub-folders, described by its registry file.
+    """Models of a folder and its direct sub-folders, described by its registry file.
 
     Of two with one name the first place counts: the folder itself, then its sub-folders by name.
-    Listed by backend, then by name, the newest version of a model first.
-
-    What cannot be read costs only what it is about: see `ModelFile.problem`. A folder or a list
-    of packages that cannot be read is named in the log.
+    Listed by backend, then by name, the newest version of a model first. An unreadable file affects
+    only its model (`ModelFile.problem`).
     """
     known = _snapshots.get(folder)
     if known is not None and known.stamps == _stamps(known.watched):
@@ -65,7 +58,7 @@ def models_in(folder: Path, backends: Mapping[str, Backend]) -> tuple[ModelFile,
 
 
 def places(folder: Path) -> Iterator[Path]:
-    """The folder and its direct sub-folders; not hidden ones, nor a training's ``*.work``."""
+    """The folder and its sub-folders, but hidden ones, or a training's ``*.work``."""
     try:
         # An entry's own `is_dir` raises where a link leads to itself, or out of reach.
         names = sorted(e.name for e in os.scandir(folder) if os.path.isdir(e.path))  # noqa: PTH112
@@ -81,7 +74,7 @@ def places(folder: Path) -> Iterator[Path]:
 
 
 def split_version(name: str) -> tuple[str, tuple[int, ...]]:
-    """A model's name without its version, and the version as numbers.
+    """Name without its version, and the version as numbers.
 
     >>> split_version("udpipe/english-ewt-ud-2.5-191206")
     ('udpipe/english-ewt', (2, 5, 191206))
@@ -114,7 +107,6 @@ def _read(folder: Path, backends: Mapping[str, Backend]) -> list[ModelFile]:
 
 
 def _found(place: Path, backends: Mapping[str, Backend]) -> Iterator[ModelFile]:
-    """The models directly in a folder."""
     if not os.access(place, os.R_OK | os.X_OK):
         _log.warning("the models in %s cannot be read: Permission denied", place)
     for backend in backends.values():
@@ -125,7 +117,7 @@ def _found(place: Path, backends: Mapping[str, Backend]) -> Iterator[ModelFile]:
 
 
 def _described(model: ModelFile, folder: Path, records: Mapping[str, ModelRecord]) -> ModelFile:
-    """The model with what its record says, which goes before its card."""
+    """Model with its record, which takes precedence over its card."""
     record = records.get(model.name)
     if record is None or folder / record.files[0].path not in model.files:
         return model
@@ -137,7 +129,7 @@ def _described(model: ModelFile, folder: Path, records: Mapping[str, ModelRecord
 
 
 def _watched(folder: Path) -> Iterator[Path]:
-    """Folders, whose time stamp tells of files that come and go, and every JSON file in them."""
+    """Folders, whose time stamps tell of new and removed files, and every JSON file in them."""
     yield folder
     for place in places(folder):
         yield place

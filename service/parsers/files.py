@@ -1,7 +1,4 @@
-"""Files of a models folder, which may hold anything: only regular files are opened.
-
-A pipe would keep its reader waiting for ever, and a device may have no end.
-"""
+"""Regular files of a models folder: a pipe would never end."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from syntax.strict_json import parse_json
 
 
 def regular_file(path: Path) -> os.stat_result:
-    """The status of a file that has an end."""
     try:
         status = path.stat()
     except OSError as error:
@@ -33,12 +29,7 @@ def regular_file(path: Path) -> os.stat_result:
 
 
 def read_file(path: Path) -> str | None:
-    """The text of a regular file; ``None`` if there is nothing under its name.
-
-    Raises:
-        ModelLoadError: The file may not be read.
-        UnicodeDecodeError: It is not UTF-8.
-    """
+    """Text of a file; ``None`` if there is nothing under the name."""
     if not os.path.lexists(path):
         return None
     regular_file(path)
@@ -49,7 +40,6 @@ def read_file(path: Path) -> str | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file; empty if there is nothing under its name."""
     try:
         text = read_file(path)
         content = {} if text is None else parse_json(text)
@@ -64,18 +54,13 @@ def read_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file; it goes with the process that holds it, however that ends.
-
-    Raises:
-        BlockingIOError: Another process holds it and ``wait`` is false.
-    """
+    """Hold a lock as long as the process lives; without ``wait``, a `BlockingIOError`."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 
 def unreadable(path: Path, error: OSError) -> ModelLoadError:
-    """What to say of a file that the system does not give."""
     if isinstance(error, FileNotFoundError):
         what = "points to nothing" if path.is_symlink() else "is missing"
         return ModelLoadError(f"the model file {path} {what}; fetch it again", path=str(path))

@@ -1,4 +1,4 @@
-"""Language codes: which language a model's name says, and which codes mean the same."""
+"""Language codes of model names, and codes that mean the same."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ud_languages() -> dict[str, tuple[str, ...]]:
 
 
 def language_of(model_name: str) -> str | None:
-    """ISO code of the language that a UD-style model name begins with.
+    """ISO code of a UD-style model name.
 
     >>> language_of("ancient_greek-proiel-ud-2.5")
     'grc'
@@ -34,7 +34,7 @@ def language_of(model_name: str) -> str | None:
 
 
 def language_code(code: str) -> str:
-    """The one code that models and parses carry for a code in any of ISO 639's forms.
+    """The one code of models and parses for a code in any of ISO 639's forms.
 
     >>> language_code("ENG"), language_code("fre"), language_code("xx")
     ('en', 'fr', 'xx')

@@ -1,4 +1,4 @@
-"""Programs of parsers that Parsebank trained, run by ONNX Runtime."""
+"""ONNX Runtime for programs of parsers that Parsebank trained."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ _GPU: Final = "CUDAExecutionProvider"
 
 
 def open_program(path: Path, remedy: str, *, gpu: bool = False) -> Any:
-    """A program as an ``onnxruntime.InferenceSession``; raises `ModelLoadError`.
+    """Open a program as an ``onnxruntime.InferenceSession``; raises `ModelLoadError`.
 
     It runs on one thread: the workers are the cores, and threads do not survive a fork.
-
-    Args:
-        path: File of the program.
-        remedy: What to do about a file that cannot be read.
-        gpu: Compute on the GPU (`wants_gpu`).
     """
     import onnxruntime
 
@@ -39,11 +34,7 @@ def open_program(path: Path, remedy: str, *, gpu: bool = False) -> Any:
 
 
 def wants_gpu(device: str) -> bool:
-    """Whether to compute on a GPU: where ONNX Runtime was built for one, unless ``cpu`` is asked.
-
-    Raises:
-        ModelLoadError: ``cuda`` is asked, and ONNX Runtime was not built for it.
-    """
+    """True for a GPU; ``cuda`` is refused where ONNX Runtime was not built for one."""
     import onnxruntime
 
     built = _GPU in onnxruntime.get_available_providers()
@@ -56,5 +47,4 @@ def wants_gpu(device: str) -> bool:
 
 
 def onnx_version() -> str:
-    """Version of ONNX Runtime, which is not imported."""
     return f"onnxruntime {version('onnxruntime')}"

@@ -1,8 +1,7 @@
-"""What is recorded about the models of a folder: in its file ``registry.json``, and in cards.
+"""Records of the models of a folder: its file ``registry.json``, and cards.
 
-``pull`` and ``train`` write ``registry.json``; a served models folder is read by others as the list
-of what it offers. Models that were put into the folder by hand need no record; they may have a
-card, a JSON file beside the model.
+``pull`` and ``train`` write ``registry.json``, which is also the list of a mirror's offers. Models
+that were put into the folder by hand need no record; they may have a card beside the model.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+/[\w.+-]+$")]
 
 
 def _inside(path: str) -> str:
-    """The path if it does not lead out of the models folder."""
     if {".", ".."} & set(path.split("/")):
         raise ValueError("it leads out of the models folder")
     return path
@@ -45,18 +43,11 @@ def _inside(path: str) -> str:
 Inside = Annotated[
     str, StringConstraints(pattern=r"^[\w.+-]+(/[\w.+-]+)*$"), AfterValidator(_inside)
 ]
-"""A path within the models folder, with ``/``."""
 
 
 @dataclass(frozen=True)
 class RecordedFile:
-    """One file of a model; a field is ``None`` where it is not known.
-
-    Attributes:
-        path: Relative to the models folder.
-        md5: Checksum of a source that gives no better one.
-        size: Bytes.
-    """
+    """One file of a model; its path is relative to the models folder."""
 
     path: Inside
     sha256: str | None = None
@@ -65,7 +56,6 @@ class RecordedFile:
 
     @property
     def has_checksum(self) -> bool:
-        """Whether it is known what the file must be."""
         return bool(self.sha256 or self.md5)
 
 
@@ -74,8 +64,7 @@ class ModelRecord:
     """A model that is there, or one that can be fetched.
 
     Attributes:
-        name: As callers ask for it, ``udpipe/french-partut-ud-2.5-191206``.
-        backend: Registered name of its backend, ``udpipe.v1``.
+        name, backend: Such as ``udpipe/french-partut-ud-2.5-191206`` and ``udpipe.v1``.
         language: ISO code.
         version: Release of the model or its treebank.
         attribution: Whom to name.
@@ -83,7 +72,7 @@ class ModelRecord:
         sha256: `service.parsers.registry.checksum`.
         size: Bytes of all its files.
         date: Day it was put there, UTC.
-        resources: What Stanza's ``resources.json`` says about it, for a Stanza package.
+        resources: Its part of Stanza's ``resources.json``, for a Stanza package.
     """
 
     name: Name
@@ -102,13 +91,12 @@ class ModelRecord:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a card would say: everything known but the files."""
         other = ("name", "backend", "files", "resources")
         return {key: value for key, value in _given(vars(self).items()).items() if key not in other}
 
 
 class _Registry(BaseModel):
-    """The content of ``registry.json``; ``common`` is what all its records share."""
+    """Content of ``registry.json``; its records share ``common``."""
 
     format: Literal[1]
     common: dict[str, Any] = {}
@@ -121,7 +109,6 @@ _FILE: Final = TypeAdapter(RecordedFile)
 
 
 def model_card(path: Path) -> dict[str, Any]:
-    """The content of a card; empty if there is none."""
     card = read_object(path)
     for key in ("language", "treebank", "treebank_version", "version", "licence", "sha256"):
         if not isinstance(card.get(key), str | None):
@@ -133,11 +120,7 @@ def model_card(path: Path) -> dict[str, Any]:
 
 
 def read_records(folder: Path) -> dict[str, ModelRecord]:
-    """The records of a models folder by name; empty if it has none.
-
-    Raises:
-        ModelLoadError: The file cannot be read, or is of a format that this release does not know.
-    """
+    """Records by name; empty if there are none. Refuses a newer format."""
     path = folder / FILE_NAME
     try:
         text = read_file(path)
@@ -166,7 +149,6 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
 
 
 def recorded_file(entry: Any, where: str) -> RecordedFile:
-    """Read one file's record; its path may not lead out of the models folder."""
     try:
         return _FILE.validate_python(entry)
     except ValueError as error:
@@ -174,7 +156,7 @@ def recorded_file(entry: Any, where: str) -> RecordedFile:
 
 
 def _fault(error: ValueError, place: tuple[str, ...] = ()) -> str:
-    """What is wrong, and where: ``udpipe/x files 0 path is '/x': …``."""
+    """Fault and its place: ``udpipe/x files 0 path is '/x': …``."""
     if not isinstance(error, ValidationError):
         return f"it is not JSON ({error})"
     fault = error.errors(include_url=False)[0]
@@ -184,7 +166,7 @@ def _fault(error: ValueError, place: tuple[str, ...] = ()) -> str:
 
 @contextmanager
 def changed_records(folder: Path) -> Iterator[dict[str, ModelRecord]]:
-    """The records for one process to change; they are written when the block ends well."""
+    """Records for one process to change, written when the block ends without an error."""
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / f"{FILE_NAME}.lock"):
         records = read_records(folder)
@@ -203,7 +185,6 @@ def write_records(folder: Path, records: Mapping[str, ModelRecord]) -> None:
 
 
 def _given(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without what is unknown."""
     return {key: value for key, value in fields if value is not None}
 
 

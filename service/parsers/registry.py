@@ -1,4 +1,4 @@
-"""Which models there are, and which of them answers to a name or a language."""
+"""The available models, and the choice of one by name or language."""
 
 from __future__ import annotations
 
@@ -42,15 +42,11 @@ _INDEXES_KEPT: Final = 16
 
 @cache
 def bundled_models_dir() -> Path:
-    """Folder of the models that ship with Parsebank."""
     return Path(str(files("service") / "resources" / "models"))
 
 
 def list_models(settings: Settings) -> list[ModelFile]:
-    """Every model, the operator's own first; of two with one name the first counts.
-
-    A model whose card, or the registry file of its folder, cannot be read has a ``problem``.
-    """
+    """Every model, the operator's own first; of two with one name the first counts."""
     return list(_index(settings).models)
 
 
@@ -60,11 +56,6 @@ def find_parser(settings: Settings, name: str | None = None, lang: str | None = 
     A name is matched without regard to case: exactly (``udpipe/english-ewt``), as a language code
     (``en``, ``eng``), without its backend (``english-ewt``), by its first words (``english``), and
     at last by its first letters. Where several match, the first in `list_models` is taken.
-
-    Args:
-        settings: Says where models are and which one a language prefers.
-        name: Parser as the caller names it.
-        lang: ISO code; the settings' default when there is no name either.
 
     Raises:
         UnknownParserError: No model answers to the name.
@@ -86,17 +77,11 @@ def find_parser(settings: Settings, name: str | None = None, lang: str | None = 
 
 
 def serves(model: ModelFile, lang: str) -> bool:
-    """Whether a model is of a language, in whichever of ISO 639's codes."""
     return language_code(lang) in map(language_code, model.langs)
 
 
 def identify(model: ModelFile) -> ParserIdentity:
-    """The identity of a model, from its file's checksum; nothing is loaded.
-
-    Raises:
-        ModelLoadError: The file is missing, cannot be read, or differs from the checksum in its
-            card; or what is recorded about it cannot be read.
-    """
+    """Identity of a model, from its file's checksum; nothing is loaded."""
     if model.problem is not None:
         raise ModelLoadError(model.problem, path=str(model.path))
     found = checksum(model)
@@ -130,12 +115,7 @@ def checksum(model: ModelFile) -> str:
 
 
 def load_parser(model: ModelFile, device: str = "auto") -> Parser:
-    """Load a model into this process.
-
-    Args:
-        model: The model.
-        device: ``auto``, ``cpu`` or ``cuda``, for backends that can use a GPU.
-    """
+    """Load onto ``auto``, ``cpu`` or ``cuda``, for backends that can use a GPU."""
     return BACKENDS[model.backend].load(model, identify(model), device)
 
 
@@ -150,7 +130,7 @@ class _Index:
 
 
 _indexes: dict[tuple[int, ...], tuple[tuple[tuple[ModelFile, ...], ...], _Index]] = {}
-"""By the identities of the folders' lists, which are kept so that these stay theirs."""
+"""Indexes by the ids of the folders' lists, which are kept so that ids stay unique."""
 
 
 def _index(settings: Settings) -> _Index:
@@ -199,7 +179,6 @@ def _by_name(index: _Index, name: str, preferred: Mapping[str, str]) -> ModelFil
 
 
 def _beginning(index: _Index, start: str) -> ModelFile | None:
-    """The first model whose name, with its backend or without, begins so."""
     for model in index.models:
         name = model.name.lower()
         if name.startswith(start) or name.startswith(start, name.find("/") + 1):

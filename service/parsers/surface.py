@@ -1,4 +1,4 @@
-"""The surface tokens of a sentence before it is analysed, and how long sentences are cut."""
+"""Surface tokens of a sentence before its analysis, and the cutting of long sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTINUED: Final = "ContinuedSentence=Yes"
 """MISC entry on the first word of every piece of a cut sentence but the first piece."""
 
 _LOOK_BACK: Final = 4
-"""A cut moves back to punctuation within the last quarter of a piece, and no further."""
+"""Share of a piece (a quarter) in which a cut moves back to punctuation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Surface:
 
     Attributes:
         start, end: Character span of each token.
-        words: How many words each token has.
-        continues: Whether the sentence goes on with one that was cut before it.
+        words: Number of words of each token.
+        continues: True if the sentence continues one that was cut before it.
     """
 
     start: Sequence[int]
@@ -36,18 +36,16 @@ class Surface:
 
     @property
     def word_count(self) -> int:
-        """Words in the sentence."""
         return sum(self.words)
 
 
 def is_continued(parse: Parse, word: int) -> bool:
-    """Whether the sentence that begins with a word goes on with one that was cut before it."""
     misc = None if parse.misc is None else parse.misc[word]
     return CONTINUED in (misc or "").split("|")
 
 
 def joined_surface(tokens: Sequence[str]) -> Surface:
-    """Tokens that are the words of one sentence, joined by single spaces.
+    """Words of one sentence, joined by single spaces.
 
     >>> joined_surface(["New York", "!"])
     Surface(start=[0, 9], end=[8, 10], words=[1, 1], continues=False)
@@ -60,18 +58,10 @@ def joined_surface(tokens: Sequence[str]) -> Surface:
 def with_words(
     tokens: Sequence[str], found: Iterable[tuple[Sequence[str], Surface]]
 ) -> tuple[list[str], Surface]:
-    """Given tokens as one sentence, in which multiword tokens are split into their words.
+    """Given tokens as one sentence, with multiword tokens split into words.
 
-    A given token is split if the tokenizer finds exactly its characters to be one token of several
-    words. Any other token is one word, also one that the tokenizer takes apart or joins with
-    another.
-
-    Args:
-        tokens: The tokens.
-        found: Words and tokens of each sentence that a tokenizer finds in the joined tokens.
-
-    Returns:
-        The form of each word, and the given tokens.
+    A token is split if the tokenizer finds exactly its characters to be one token of several
+    words. Any other token is one word.
 
     >>> found = Surface([0, 3, 5], [2, 5, 6], [2, 1, 1])
     >>> with_words(["du", "Dr."], [(["de", "le", "Dr", "."], found)])
@@ -99,18 +89,7 @@ def within_limit(
     long: LongSentences,
     way: str = "raise max_words_per_sentence",
 ) -> list[Surface]:
-    """The sentence, or its pieces if it is too long and may be cut.
-
-    Each piece has at most ``limit`` words and ends at a token's end, after punctuation where some
-    stands in the last quarter of the piece.
-
-    Args:
-        text: The whole text.
-        surface: The sentence's tokens in it.
-        limit: Words at most.
-        long: Whether it may be cut.
-        way: What else than splitting allows more words.
-    """
+    """The sentence, or pieces that end at a token's end; ``way`` is advice other than splitting."""
     if surface.word_count <= limit:
         return [surface]
     if long == "refuse" or max(surface.words) > limit:
@@ -134,7 +113,6 @@ def _pieces(text: str, surface: Surface, limit: int) -> Iterator[Surface]:
 
 
 def _cut(text: str, surface: Surface, first: int, limit: int) -> int:
-    """Where the piece that begins with token ``first`` ends."""
     end, words = first, 0
     while end < len(surface.words) and words + surface.words[end] <= limit:
         words += surface.words[end]

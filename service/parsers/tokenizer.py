@@ -11,7 +11,7 @@ from syntax.errors import ModelLoadError
 
 
 def read_tokenizer(path: Path, remedy: str) -> Any:
-    """A ``tokenizers.Tokenizer`` that neither cuts nor pads; raises `ModelLoadError`."""
+    """Read a tokenizer that neither cuts nor pads; raises `ModelLoadError`."""
     try:
         backend = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for an unreadable file

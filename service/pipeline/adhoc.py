@@ -1,7 +1,6 @@
 """The dataset ``adhoc``: the features of interactive requests.
 
-A row costs a request one set lookup and one buffer write. The buffer's thread does the rest (the
-check for stored rows, the commit), so no answer waits for the disk.
+The buffer's thread commits, so no answer waits for the disk.
 """
 
 from __future__ import annotations
@@ -26,21 +25,19 @@ from syntax.errors import InputError, StoreError
 from syntax.examples import DatasetSpec
 
 NAME: Final = "adhoc"
-"""The dataset of single texts; examples of n texts go to ``adhoc-n``."""
+"""Dataset of single texts; examples of n texts go to ``adhoc-n``."""
 
 SPLIT: Final = "parse"
 
 COMMIT_ROWS: Final = 1_024
-"""Number of waiting rows that start a commit early."""
 
 ROOM: Final = 2_000_000
 """Most wordpieces that may wait to be written, about 100 MB; further rows are dropped."""
 
 ROW_WEIGHT: Final = 100
-"""Weight of a row beside its pieces."""
 
 MOST_SEGMENTS: Final = 8
-"""Most texts of an example; each number of texts has its own table."""
+"""Most texts of an example, because each number of texts has its own table."""
 
 REMEMBERED: Final = 50_000
 """Examples remembered as appended, which are skipped (10 MB)."""
@@ -105,12 +102,9 @@ class AdhocDataset:
     ) -> None:
         """Append one example with the next commit, unless it is stored. Never blocks.
 
-        Args:
-            tokenizer: Tokenizer of the pieces.
-            segments: Its texts in order; an example with more than `MOST_SEGMENTS` is ignored.
-            generation: `ParseTable.generation` before its parses were looked up; ``None``: as it is
-                now. If it has changed at the commit, a row whose parses were deleted is dropped.
-            matrices: Whether to store distance, depth and ancestor too, as backfills do.
+        More than `MOST_SEGMENTS` segments are ignored. Rows whose parses were deleted are dropped,
+        if ``generation`` (`ParseTable.generation` before the lookup of parses; by default now) has
+        changed at the commit. Matrices are distance, depth and ancestor, as of backfills.
         """
         if len(segments) > MOST_SEGMENTS:
             return
@@ -132,7 +126,6 @@ class AdhocDataset:
                 del self._remembered[next(iter(self._remembered))]
 
     def add_answer(self, answer: FeatureAnswer, generation: int) -> None:
-        """Append every text of an answer that has pieces; ``generation`` as in `add`."""
         if answer.tokenizer is None:
             return
         parser = answer.parser.fingerprint
@@ -143,12 +136,11 @@ class AdhocDataset:
                 self.add(answer.tokenizer, [segment], generation, bool(item.matrices))
 
     def flush(self) -> None:
-        """Commit what waits; what could not be written still waits."""
         self._buffer.flush()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Commit what waits, and while this lasts nothing more: for who deletes texts."""
+        """Commit waiting rows, and no others during the block: for callers that delete texts."""
         self.flush()
         with self._committing:
             try:
@@ -157,20 +149,15 @@ class AdhocDataset:
                 self.forget()
 
     def forget(self) -> None:
-        """Forget which examples are appended: some may have been deleted."""
         with self._lock:
             self._remembered.clear()
 
     def close(self) -> None:
-        """Commit what waits; what cannot be written is logged and lost, for parses remain."""
+        """Commit waiting rows; those that cannot be written are lost, but not their parses."""
         with suppress(StoreError, OSError):
             self._buffer.close()
 
     def _commit(self, rows: Sequence[_Waiting]) -> None:
-        """One commit per table and language, and for rows with matrices another.
-
-        A table that refuses its rows holds up no other.
-        """
         groups: dict[tuple[str, str, int, bool], list[_Waiting]] = {}
         for row in rows:
             lang, count = _langs(row.segments), len(row.segments)
@@ -230,7 +217,7 @@ class AdhocDataset:
         )
 
     def _parser(self, parsers: tuple[str, ...]) -> str:
-        """The parser of all texts, or a fingerprint that stands for several in their order."""
+        """Parser of all texts, or a fingerprint that stands for several in their order."""
         if len(set(parsers)) == 1:
             return parsers[0]
         if parsers not in self._joint:
@@ -244,7 +231,6 @@ class AdhocDataset:
 
 
 def example_key(parse_keys: Sequence[str]) -> str:
-    """Identity of an example of one tokenizer: the parse key, or that of several in order."""
     return parse_keys[0] if len(parse_keys) == 1 else fingerprint({"parses": list(parse_keys)})
 
 
@@ -253,7 +239,6 @@ def _weight(row: _Waiting) -> int:
 
 
 def _langs(segments: Sequence[AdhocSegment]) -> str:
-    """``en``; ``en-de`` for a pair in two languages."""
     langs = [segment.lang for segment in segments]
     return langs[0] if len(set(langs)) == 1 else "-".join(langs)
 

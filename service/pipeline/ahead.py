@@ -20,7 +20,7 @@ class ReadAhead(Generic[T]):
         self._reading = asyncio.create_task(self._read(source))
 
     async def groups(self) -> AsyncGenerator[list[T]]:
-        """Groups of the items that arrived since the last group; at the end, the source's error."""
+        """Items that arrived since the last group; at the end, the source's error."""
         while self._items or not self._has_ended:
             await self._arrived.wait()
             self._arrived.clear()
@@ -35,7 +35,6 @@ class ReadAhead(Generic[T]):
             self._reading.result()
 
     async def stop(self) -> None:
-        """Stop reading and close the source."""
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
 
@@ -52,7 +51,6 @@ class ReadAhead(Generic[T]):
 
 @asynccontextmanager
 async def read_ahead(source: AsyncGenerator[T]) -> AsyncIterator[ReadAhead[T]]:
-    """Read a source ahead during the block."""
     reading = ReadAhead(source)
     try:
         yield reading

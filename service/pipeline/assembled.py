@@ -28,7 +28,6 @@ from syntax.matrices.offsets import round_up
 Arrays = Mapping[str, NDArray[Any]]
 
 _NOT_ANSWERED: Final = ("piece_ids", "shown_characters")
-"""Arrays that `AssemblySpec.offsets` adds beside ``offset_mapping``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,10 @@ class Example:
 
     @property
     def key(self) -> str:
-        """The key for ``GET /features/{key}``."""
         return ",".join(segment.source.key for segment in self.segments)
 
     @property
     def features(self) -> list[SegmentFeatures]:
-        """The pieces of each segment."""
         return [segment.features for segment in self.segments]
 
 
@@ -95,7 +92,6 @@ class AssembledExample:
 
     @property
     def truncated(self) -> bool:
-        """True if pieces were cut."""
         return sum(self.kept) < sum(map(len, self.example.features))
 
 
@@ -110,7 +106,6 @@ class AssemblyAnswer:
 
     @property
     def parsers(self) -> dict[str, str]:
-        """Names of the parsers behind the answer, by fingerprint."""
         sources = (
             segment.source
             for example in self.examples
@@ -135,10 +130,7 @@ class Assembler:
     def assemble(
         self, examples: Sequence[Example | FailedExample]
     ) -> list[AssembledExample | FailedExample]:
-        """Assemble the examples; one that fails becomes its error.
-
-        A padded batch that is too large as a whole is a `TextTooLongError`.
-        """
+        """Assemble examples; a padded batch that is too large is a `TextTooLongError`."""
         claimed = [self._claim(example) for example in examples]
         return self._batch(claimed) if self._padded else [self._alone(x) for x in claimed]
 
@@ -163,7 +155,6 @@ class Assembler:
             return _in_place(left, self._special, self._spec)
 
     def _claim(self, example: Example | FailedExample) -> Example | FailedExample:
-        """The example, or its error if its matrices exceed the budget."""
         if isinstance(example, FailedExample) or not self._axes:
             return example
         length = self._length(example)
@@ -179,7 +170,7 @@ class Assembler:
         return example
 
     def _check_batch(self, examples: Sequence[Example]) -> None:
-        """Check the size of the padded batch: one long example pads all others."""
+        """Check a padded batch, in which one long example pads all others."""
         longest = max(map(self._length, examples), default=0)
         width = round_up(longest, self._spec.pad_to_multiple_of)
         cells = len(examples) * (self._cells(width) + width)
@@ -194,7 +185,6 @@ class Assembler:
             )
 
     def _length(self, example: Example) -> int:
-        """Positions of an example after truncation."""
         specials = self._special.count(len(example.segments))
         length = specials + sum(map(len, example.features))
         return length if self._spec.max_length is None else min(length, self._spec.max_length)
@@ -206,7 +196,6 @@ class Assembler:
 def _in_place(
     examples: Sequence[Example | FailedExample], special: SpecialTokens, spec: AssemblySpec
 ) -> list[AssembledExample | FailedExample]:
-    """Assemble the usable examples as one batch; failed examples keep their places."""
     usable = [example for example in examples if isinstance(example, Example)]
     assembled = iter(_assemble(usable, special, spec))
     return [next(assembled) if isinstance(x, Example) else x for x in examples]
@@ -215,7 +204,6 @@ def _in_place(
 def _assemble(
     examples: Sequence[Example], special: SpecialTokens, spec: AssemblySpec
 ) -> list[AssembledExample]:
-    """The rows of one batch."""
     if not examples:
         return []
     flat = FlatExamples.from_segments([example.features for example in examples])

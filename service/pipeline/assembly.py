@@ -1,7 +1,6 @@
 """Features of examples as a trainer sees them: parses, pieces, special tokens, matrices.
 
-The arrays equal those of `FeatureDataset.stream` for the same segments and options, because the
-same two functions make them (`segment_features`, `assemble_batch`).
+The arrays equal those of `FeatureDataset.stream` for the same segments and options.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class SegmentText:
 
 @dataclass(frozen=True, slots=True)
 class ExampleTexts:
-    """The segments of an example: one text, a pair, a question with its passage, ..."""
+    """Segments of an example: one text, a pair, a question with its passage, ..."""
 
     segments: tuple[SegmentText, ...]
     example_id: str | None = None
@@ -48,13 +47,7 @@ class ExampleTexts:
 
 @dataclass(frozen=True)
 class AssemblyRequest:
-    """A request for the features of examples.
-
-    Attributes:
-        tokenizer: Name or path; the service's default if ``None``.
-        spec: Template, truncation, policy and matrices.
-        padded: Whether all examples get a common length, as in a batch of a stream.
-    """
+    """A request for the features of examples; ``padded`` to a common length, as in a batch."""
 
     examples: tuple[ExampleTexts, ...]
     tokenizer: str | None
@@ -89,22 +82,18 @@ class FeatureAssembler:
         return await asyncio.to_thread(self._finish, request, tokenizer, found, generation)
 
     async def tokenizer(self, name: str | None) -> LoadedTokenizer:
-        """A tokenizer; the service's default if ``None``."""
         return await self._pipeline.tokenizers.get(name or self._settings.tokenizer)
 
     async def check(self, keys: Sequence[str]) -> None:
-        """Check that the store holds all keys."""
         if missing := await asyncio.to_thread(self._store.parses.missing, keys):
             raise _unknown_keys(missing)
 
     async def stored(
         self, keys: Sequence[str], tokenizer: LoadedTokenizer, spec: AssemblySpec
     ) -> AssemblyAnswer:
-        """The features of one example whose segments have these keys, from stored parses only."""
         return await asyncio.to_thread(self._stored, keys, tokenizer, spec)
 
     async def _parse(self, request: AssemblyRequest) -> Found:
-        """The outcome of each distinct segment; each language is a request to the pipeline."""
         groups: dict[str | None, dict[SegmentText, None]] = {}
         for example in request.examples:
             for segment in example.segments:
@@ -190,7 +179,6 @@ def _source(
 def _prepare(
     found: Iterable[ParsedSegment | ParsebankError], tokenizer: LoadedTokenizer
 ) -> dict[str, AlignedSegment | ParsebankError]:
-    """The pieces of each distinct parse, by its key."""
     sources = {source.key: source for source in found if isinstance(source, ParsedSegment)}
     encoded = tokenizer.encode_batch([source.parse.text for source in sources.values()])
     prepared: dict[str, AlignedSegment | ParsebankError] = {}

@@ -1,4 +1,4 @@
-"""From parses to pieces and matrices."""
+"""Pieces and matrices from parses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syntax.subwords import POLICIES
 
 @dataclass
 class MatrixBudget:
-    """The size that the matrices of an answer may still take.
+    """Room for the matrices of an answer.
 
     Attributes:
         largest: Most nodes of a text or example with matrices.
@@ -36,20 +36,13 @@ class MatrixBudget:
 
     @classmethod
     def of(cls, settings: Settings, packed: bool = False) -> MatrixBudget:
-        """The budget of one answer.
-
-        As JSON a cell takes three bytes and an object in the client; packed it takes one byte or
-        one bit.
-        """
+        """Budget of an answer; a cell takes three bytes as JSON, and one byte or bit packed."""
         if packed:
             return cls(LARGEST_MATRIX, settings.max_packed_matrix_mb << 20, "max_packed_matrix_mb")
         return cls(settings.max_matrix_pieces, settings.max_matrix_cells, "max_matrix_cells")
 
     def claim(self, size: int, cells: int, measured: str, advice: str) -> None:
-        """Reserve the cells of all matrices of a text or example of ``size`` nodes.
-
-        ``measured`` is what may be too large, and ``advice`` what to do about it, for the error.
-        """
+        """Reserve cells for a text of ``size`` nodes; the error has ``measured`` and ``advice``."""
         if size > self.largest or cells > self.cells:
             raise TextTooLongError(
                 f"{measured}; matrices are answered for at most {self.largest}, and this answer "
@@ -127,7 +120,7 @@ def shown_matrices(
 ) -> dict[str, NDArray[Any]]:
     """Matrices of a forest, in which each node has the row and column of its source.
 
-    One compiled pass makes all of them. Pairs without a path have the dtype's maximum as distance.
+    Pairs without a path have the dtype's maximum as distance.
     """
     made = matrices_of_one(one_forest(parents, source), names)
     return {name: made[name] for name in names}

@@ -23,10 +23,7 @@ FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_key(parser: ParserIdentity, lang: str, item: ParseInput, limits: Limits) -> str:
-    """The key of a parse; all ISO 639 codes of a language give the same key.
-
-    With given tags, it is one that no store has.
-    """
+    """Key of a parse, equal for all codes of a language. With given tags, no store has it."""
     key = keys.parse_key(
         parser.fingerprint,
         language_code(lang),
@@ -43,7 +40,7 @@ def check_input(item: ParseInput, limits: Limits) -> None:
     """Reject input that no parser can read; each fault has an `InputError` of its own.
 
     White space inside a token is part of the word, as UD allows. A sentence of too many tokens is
-    refused here, before it is queued, if the parser joins none and long sentences are refused.
+    refused before it is queued, if the parser joins none and long sentences are refused.
     """
     if (item.mode in TOKEN_MODES) != (item.tokens is not None):
         raise SpecError(

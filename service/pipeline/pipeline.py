@@ -1,4 +1,4 @@
-"""The path of every answer: plan, parse what is missing, derive, render."""
+"""The path of every answer: plan, parse missing texts, derive, render."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ NotKept = Literal["read-only", "store-failing"]
 
 T = TypeVar("T")
 Fresh = Mapping[str, Outcome]
-"""Outcomes of the texts that were parsed for a request, by key."""
 
 
 class FeaturePipeline:
@@ -65,16 +64,12 @@ class FeaturePipeline:
 
     @property
     def not_kept(self) -> NotKept | None:
-        """Why new parses are not in the store for good, if so."""
         if not self._keeps:
             return "read-only"
         return "store-failing" if self._store.parses.failure is not None else None
 
     async def run(self, request: FeatureRequest) -> FeatureAnswer:
-        """Answer every text with its features or its own error: `plan`, then `answer`.
-
-        A text that occurs twice in a request is parsed once.
-        """
+        """Answer every text with its features or its own error; equal texts are parsed once."""
         answer, _ = await self.answer(await self.plan(request), lambda _: None)
         return answer
 
@@ -100,10 +95,7 @@ class FeaturePipeline:
     async def answer(
         self, plan: Plan, render: Callable[[FeatureAnswer], T]
     ) -> tuple[FeatureAnswer, T]:
-        """Parse what is missing, derive the features, and render them in the thread that derives.
-
-        Where the queue is full, nothing is parsed.
-        """
+        """Derive and render in one thread. Where the queue is full, nothing is parsed."""
         fresh = await self._parse(plan)
         budget = MatrixBudget.of(self._settings, plan.request.packed)
         finish = partial(self._finish, plan, range(len(plan.keys)), fresh, budget, render)
@@ -157,7 +149,6 @@ class FeaturePipeline:
         return fresh
 
     async def _fresh(self, plan: Plan) -> AsyncGenerator[tuple[str, Outcome]]:
-        """Key and outcome of each missing text, as it is known."""
         if not plan.missing:
             return
         keys, texts = list(plan.missing), list(plan.missing.values())
@@ -175,7 +166,6 @@ class FeaturePipeline:
         render: Callable[[FeatureAnswer], T],
         keep: bool = True,
     ) -> tuple[FeatureAnswer, T]:
-        """Store new parses, then derive and render some texts of a request."""
         if keep:
             self._keep(plan, fresh)
         with self._stages.measure("derive"):
@@ -188,10 +178,7 @@ class FeaturePipeline:
             return answer, render(answer)
 
     def _keep(self, plan: Plan, fresh: Fresh, wait: bool = True) -> bool:
-        """Put new parses into the store, unless the request or the service stores none.
-
-        False if ``wait`` is false and a write would have to wait.
-        """
+        """Store parses; false if ``wait`` is false and a write would have to wait."""
         if not (plan.request.store and self._keeps):
             return True
         parser = plan.parser
@@ -218,13 +205,11 @@ class FeaturePipeline:
 
 
 def _is_short(request: FeatureRequest) -> bool:
-    """True if the work beside parsing takes a fraction of a millisecond, matrices aside."""
     items = request.items
     return len(items) <= SHORT_TEXTS and sum(i.characters for i in items) <= SHORT_CHARACTERS
 
 
 def _outcome_name(item: ItemFeatures | ParsebankError) -> str:
-    """``parsed``, ``reused``, or an error type."""
     if isinstance(item, ParsebankError):
         return item.error_type
     return "reused" if item.cached else "parsed"

@@ -1,4 +1,4 @@
-"""The plan of a request: its checks and lookups, before anything is parsed."""
+"""Checks and lookups of a request, before anything is parsed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ class Plan:
         lang: Language under which the parses are stored.
         deadline: In the event loop's time.
         keys: Parse key or error of each text, in order.
-        wanted, stored: Text of each key, and the parses that are there.
         generation: `ParseTable.generation` before the lookup.
     """
 
@@ -44,14 +43,9 @@ class Plan:
 
     @cached_property
     def missing(self) -> dict[str, ParseInput]:
-        """Texts without a stored parse, by key."""
         return {key: item for key, item in self.wanted.items() if key not in self.stored}
 
     def item(self, index: int, fresh: Mapping[str, Outcome]) -> ItemFeatures | ParsebankError:
-        """The bare parse or error of a text, with the words and labels of its tokens, if any came.
-
-        ``fresh`` has the outcomes of the missing texts.
-        """
         key = self.keys[index]
         if isinstance(key, ParsebankError):
             return key
@@ -70,11 +64,10 @@ class Plan:
         return replace(item, token_words=words, word_labels=projected)
 
     def places(self, fresh: Collection[str]) -> list[int]:
-        """Indices of the texts with these keys; a text may occur several times."""
+        """Indices of texts; a text may occur several times."""
         return [index for key in fresh for index in self._places[key]]
 
     def ready_places(self) -> list[int]:
-        """Indices of the texts that need no parser: stored or refused."""
         return [index for index, key in enumerate(self.keys) if key not in self.missing]
 
     @cached_property
@@ -101,10 +94,7 @@ class Planner:
         *,
         in_memory: bool = False,
     ) -> Plan | None:
-        """Choose the parser, check each text, and look up the stored parses.
-
-        ``None`` if all of it must be ``in_memory``, and a file would have to be read.
-        """
+        """Plan a request; ``None`` if not all is in memory, though it must be ``in_memory``."""
         parsers, parses = self._parsers, self._store.parses
         find = parsers.cached if in_memory else parsers.choose
         choice = find(request.parser, request.lang)

@@ -21,13 +21,13 @@ MatrixName = Literal["distance", "depth", "ancestor"]
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """Texts, and what to make of them.
+    """Texts, and the requested features.
 
     Attributes:
         lang: ISO code; by default the parser's, or the settings' if there is no parser either.
         tokenizer: Name or path of a tokenizer; without one there are no pieces.
         matrices: Matrices to answer, over pieces, or over words without a tokenizer.
-        packed: Whether the matrices are answered as bytes, which allows larger ones.
+        packed: The matrices are answered as bytes, which allows larger ones.
         token_labels: With tokens, a label per token of each text.
         deadline_seconds: Time for the parsing, if less than the settings'.
     """
@@ -78,7 +78,7 @@ class Pieces:
         word_ids: Word of each piece through the whole text, -1 for none. *Shape:* (L,).
         parents: Parent piece, -1 at roots and at pieces without a word. *Shape:* (L,).
         source: The piece whose row each piece shows in a matrix. *Shape:* (L,).
-        features: What a dataset stores of the text; independent of the policy.
+        features: Stored features of the text; independent of the policy.
     """
 
     input_ids: NDArray[np.int32]
@@ -91,10 +91,9 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class ItemFeatures:
-    """One text's parse and what was derived from it.
+    """One text's parse and its derived features.
 
     Attributes:
-        cached: Whether the parse was there before.
         token_words: Words of each token that was sent, through the whole text; if any were.
         word_labels: Label of each word, if the tokens had labels.
     """
@@ -110,7 +109,7 @@ class ItemFeatures:
 
 @dataclass(frozen=True)
 class MadeBy:
-    """A parser as the store records it: its name, and the fingerprint of what it is."""
+    """Name and fingerprint of a parser in the store."""
 
     name: str
     fingerprint: str
@@ -118,7 +117,7 @@ class MadeBy:
 
 @dataclass(frozen=True)
 class FeatureAnswer:
-    """The outcome of each text, in order, its language, and what made it."""
+    """The outcome of each text, in order, its language, and its makers."""
 
     parser: ParserIdentity | MadeBy
     lang: str
@@ -127,5 +126,4 @@ class FeatureAnswer:
 
     @property
     def is_stored(self) -> bool:
-        """True if every text was answered from the store."""
         return all(isinstance(item, ItemFeatures) and item.cached for item in self.items)

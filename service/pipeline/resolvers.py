@@ -13,7 +13,6 @@ from service.tokenizers import LoadedTokenizer
 from syntax.errors import ParsebankError
 
 Choice = tuple[ModelFile, ParserIdentity, str]
-"""Model file, identity of the parser, and language of the text."""
 
 
 class ParserResolver:
@@ -37,7 +36,7 @@ class ParserResolver:
         return model, identity, self._language(model, name, lang)
 
     def cached(self, name: str | None, lang: str | None) -> Choice | None:
-        """As `choose`; ``None`` if the parser is unknown or a model file must be read."""
+        """Resolve as `choose`; ``None`` if the parser is unknown or a model file must be read."""
         try:
             model = find_parser(self._settings, name, lang)
         except ParsebankError:
@@ -48,13 +47,11 @@ class ParserResolver:
         return model, identity, self._language(model, name, lang)
 
     def _language(self, model: ModelFile, name: str | None, lang: str | None) -> str:
-        """The language of the texts."""
         chosen = lang or (model.langs[0] if name and model.langs else self._settings.lang)
         return language_code(chosen)
 
 
 Stamps = tuple[tuple[int, int], ...]
-"""Time of the last change and size of each file of a model."""
 
 
 def _stamps(model: ModelFile) -> Stamps | None:
@@ -73,10 +70,7 @@ class TokenizerResolver:
         self._loading: dict[str, asyncio.Task[LoadedTokenizer]] = {}
 
     async def get(self, name: str) -> LoadedTokenizer:
-        """The tokenizer; requests that wait for the same one share the load.
-
-        A failed load is not remembered: the next request tries again.
-        """
+        """Load a tokenizer once for all waiting requests; a failed load is not remembered."""
         found = self.cache.cached(name)
         if found is not None:
             return found

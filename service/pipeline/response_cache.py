@@ -13,15 +13,14 @@ from service.pipeline.resolvers import ParserResolver, TokenizerResolver
 from service.settings import Settings
 
 _ENTRY_BYTES: Final = 1_000
-"""Approximate bytes of an entry beside its content."""
 
 _LARGEST_SHARE: Final = 8
-"""A response larger than this fraction (1/8) of the memory limit is not stored."""
+"""Responses over this fraction (1/8) of the memory limit are not stored."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The parser, the tokenizer and the store: all that a response depends on beside its request.
+    """All that a response depends on beside its request: parser, tokenizer and store.
 
     Attributes:
         parser, lang, tokenizer: Names in the request.
@@ -39,7 +38,6 @@ class Origin:
 
     @classmethod
     def of(cls, plan: Plan) -> Origin:
-        """The origin of the response to a planned request."""
         request, tokenizer = plan.request, plan.tokenizer
         return cls(
             request.parser,
@@ -62,7 +60,6 @@ class CachedResponse:
 
     @property
     def size(self) -> int:
-        """Approximate bytes in memory."""
         return len(self.content) + _ENTRY_BYTES
 
 
@@ -70,12 +67,7 @@ class ResponseCache:
     """The most recently used responses. Belongs to one event loop.
 
     A response is valid while the names in its request resolve to the same parser and tokenizer,
-    and no parse was deleted. The parses behind it cannot change, because a parse key covers
-    everything that made the parse.
-
-    Attributes:
-        size: Bytes in use.
-        lookups: Number of hits and misses.
+    and no parse was deleted: a parse key covers everything that made the parse.
     """
 
     def __init__(
@@ -97,7 +89,6 @@ class ResponseCache:
         return len(self._responses)
 
     def get(self, key: bytes) -> CachedResponse | None:
-        """The response under a key, if it is still valid."""
         response = self._responses.get(key)
         if response is not None and not self._is_valid(response.origin):
             self._drop(key)
@@ -108,7 +99,7 @@ class ResponseCache:
         return response
 
     def put(self, key: bytes, response: CachedResponse) -> None:
-        """Store a response, if no parse was deleted meanwhile; the least recently used ones go."""
+        """Store a response, if no parse was deleted meanwhile."""
         self._drop(key)
         is_old = response.origin.generation != self._store.parses.generation
         if is_old or response.size * _LARGEST_SHARE > self._room:
@@ -119,7 +110,6 @@ class ResponseCache:
             self._drop(next(iter(self._responses)))
 
     def forget(self) -> None:
-        """Drop all responses: parses behind them may have been deleted."""
         self._responses.clear()
         self.size = 0
 
@@ -140,7 +130,6 @@ class ResponseCache:
 
 
 def response_key(*parts: bytes) -> bytes:
-    """Key of a response: a digest of what in the request determines it."""
     digest = blake2b(digest_size=16)
     for part in parts:
         digest.update(b"%d:" % len(part))

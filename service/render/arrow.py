@@ -1,8 +1,6 @@
 """Pipeline answers as an Arrow IPC stream: a row per text, columns as in the store.
 
-Words, tokens and sentences are the ``list<>`` columns of the table ``parses``, pieces are lists
-under the names that JSON gives them, and matrices the bytes that datasets hold
-(`featurestore.tables.encode.blobs`). docs/reference/http.md shows how to read them.
+docs/reference/http.md shows how to read them.
 """
 
 from __future__ import annotations
@@ -21,11 +19,10 @@ from service.pipeline.records import FeatureAnswer, ItemFeatures, Pieces
 from syntax.errors import ParsebankError
 
 ROWS: Final = 64
-"""Texts in a record batch."""
 
 
 def render_arrow(answer: FeatureAnswer) -> bytes:
-    """The whole answer, texts in the order asked; the schema tells who made it."""
+    """Stream whose schema tells who made the answer."""
     made_by = {
         "parser": answer.parser.name,
         "parser_fingerprint": answer.parser.fingerprint,
@@ -46,7 +43,6 @@ def render_arrow(answer: FeatureAnswer) -> bytes:
 def packed(
     matrices: Sequence[NDArray[Any] | None], pack: Callable[[NDArray[Any]], bytes]
 ) -> pa.Array:
-    """Matrices as bytes; null for none."""
     return pa.array([None if x is None else pack(x) for x in matrices], pa.binary())
 
 
@@ -57,7 +53,6 @@ def dtypes(matrices: Sequence[NDArray[Any] | None]) -> pa.Array:
 
 
 def _row_batch(start: int, items: Sequence[ItemFeatures | ParsebankError]) -> pa.RecordBatch:
-    """Rows of consecutive texts; a failed one has its error and nulls."""
     parsed = [item for item in items if isinstance(item, ItemFeatures)]
     columns = {
         "key": pa.array([item.key for item in parsed], pa.string()),
@@ -83,7 +78,6 @@ def _row_batch(start: int, items: Sequence[ItemFeatures | ParsebankError]) -> pa
 
 
 def _token_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
-    """Words and labels of the tokens that were sent; null if there were none."""
     lists = pa.list_(pa.list_(pa.int32()))
     return {
         "token_words": pa.array([item.token_words for item in items], lists),
@@ -92,7 +86,6 @@ def _token_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
 
 
 def _piece_columns(pieces: Sequence[Pieces | None]) -> dict[str, pa.Array]:
-    """Lists over the pieces of each text; null without a tokenizer."""
     number, pair = pa.int32(), pa.list_(pa.int32(), 2)
     return {
         "input_ids": _lists(pieces, lambda own: pa.array(own.input_ids, number), number),
@@ -122,7 +115,6 @@ def _pairs(offsets: NDArray[np.int32]) -> pa.Array:
 
 
 def _matrix_columns(items: Sequence[ItemFeatures]) -> dict[str, pa.Array]:
-    """The matrices packed, and the dtype of those that hold numbers; null if not asked for."""
     columns: dict[str, pa.Array] = {}
     for name in ("distance", "depth"):
         matrices = [item.matrices.get(name) for item in items]

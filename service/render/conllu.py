@@ -12,7 +12,7 @@ def render_conllu(answer: FeatureAnswer) -> str:
 
     Each text is a document, ``newdoc id`` counting from 1, and ``sent_id`` adds the number of the
     sentence. The error of a text is a comment ``# error = <id> <error_type>: <message>`` at the
-    head of the file, so that the file stays valid (comments must be followed by a sentence).
+    head of the file, because comments must be followed by a sentence.
     """
     head = [f"# parser = {answer.parser.name} {answer.parser.fingerprint}\n"]
     documents = []

@@ -1,7 +1,7 @@
 """Answers of ``/features`` as JSON, NDJSON and an Arrow IPC stream.
 
-In Arrow matrices are packed as datasets hold them (`featurestore.tables.encode.blobs`), a tenth of
-JSON's size or less. docs/features.md shows how to read them.
+In Arrow, a tenth of JSON's size or less, matrices are packed as datasets hold them.
+docs/features.md shows how to read them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS: Final = (
     *("max_length", "policy", "joint_root", "separator_edge", "truncation"),
     *("truncation_tie", "pad_to_multiple_of", "matrices"),
 )
-"""The options that a request may have; the others of `AssemblySpec` are as they are by default."""
+"""Options that a request may have; the others of `AssemblySpec` have their defaults."""
 
 _SEGMENT: Final = pa.struct(
     [
@@ -57,12 +57,11 @@ _VECTORS: Final[dict[str, pa.DataType]] = {
 
 
 def features_json(answer: AssemblyAnswer) -> bytes:
-    """One document, as `service.routes.feature_schemas.FeaturesAnswer` describes it."""
+    """One `service.routes.feature_schemas.FeaturesAnswer`."""
     return dump({**_made_of(answer), "examples": [_content(x) for x in answer.examples]})
 
 
 def features_ndjson(answer: AssemblyAnswer) -> bytes:
-    """A line about what made the answer, one per example, and one that ends it."""
     failed = sum(isinstance(example, FailedExample) for example in answer.examples)
     contents = ({"index": n, **_content(x)} for n, x in enumerate(answer.examples))
     lines = b"".join(dump(line) + b"\n" for line in (_made_of(answer), *contents))
@@ -70,7 +69,6 @@ def features_ndjson(answer: AssemblyAnswer) -> bytes:
 
 
 def features_arrow(answer: AssemblyAnswer) -> bytes:
-    """A stream of one batch, a row per example in the order asked, nulls where one failed."""
     columns = {**_fact_columns(answer.examples), **_array_columns(answer)}
     metadata = {name: json.dumps(value) for name, value in _made_of(answer).items()}
     batch = pa.record_batch({**columns, **_error_columns(answer.examples)})
@@ -81,7 +79,6 @@ def features_arrow(answer: AssemblyAnswer) -> bytes:
 
 
 def _made_of(answer: AssemblyAnswer) -> dict[str, Any]:
-    """All but the examples."""
     tokenizer = answer.tokenizer
     return {
         "tokenizer": {
@@ -101,7 +98,6 @@ def _made_of(answer: AssemblyAnswer) -> dict[str, Any]:
 
 
 def _facts(example: AssembledExample | FailedExample) -> dict[str, Any]:
-    """What is said of an example beside its arrays or its error."""
     if isinstance(example, FailedExample):
         return {"example_id": _valid(example.example_id)}
     pairs = zip(example.example.segments, example.kept, strict=True)
@@ -135,7 +131,7 @@ def _segment(segment: AlignedSegment, kept: int) -> dict[str, Any]:
 
 
 def _valid(name: str | None) -> str | None:
-    """A name as valid text: lone surrogates become U+FFFD."""
+    """Replace lone surrogates by U+FFFD."""
     return name and name.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -173,7 +169,7 @@ def _array_columns(answer: AssemblyAnswer) -> dict[str, pa.Array]:
 
 
 def _matrix_names(answer: AssemblyAnswer) -> list[str]:
-    """As `syntax.batches.assemble_batch` calls them: `COMPILED` by their short names."""
+    """Names of `syntax.batches.assemble_batch`: those in `COMPILED` are short."""
     short = [(name, name.removesuffix(".v1")) for name in answer.spec.matrices]
     return list(dict.fromkeys(plain if plain in COMPILED else name for name, plain in short))
 
@@ -190,7 +186,6 @@ def _lists(arrays: Sequence[NDArray[Any] | None], kind: pa.DataType) -> pa.Array
 
 
 def _nested(arrays: Sequence[NDArray[Any] | None]) -> pa.DataType:
-    """Lists as deep as the arrays have axes."""
     first = next((array for array in arrays if array is not None), None)
     if first is None:
         return pa.null()

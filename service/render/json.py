@@ -1,8 +1,4 @@
-"""Pipeline answers as JSON.
-
-The JSON is built from plain lists: validating every word of an answer that the pipeline has just
-made would cost more than parsing it from the cache.
-"""
+"""Pipeline answers as JSON, built from plain lists: validation of every word would cost more."""
 
 from __future__ import annotations
 
@@ -23,19 +19,17 @@ from syntax.errors import ParsebankError
 from syntax.trees.parse import WORD_COLUMNS
 
 dump: Final = TypeAdapter(dict[str, Any]).dump_json
-"""JSON of plain content, in UTF-8."""
 
 _WORD: Final = ("id", *WORD_COLUMNS, "start_char", "end_char", "misc")
 
 
 def render_json(answer: FeatureAnswer) -> bytes:
-    """The answer as `service.schemas.ParseAnswer` describes it."""
+    """A `service.schemas.ParseAnswer`."""
     items = [item_content(item) for item in answer.items]
     return dump({**makers(answer.parser, answer.tokenizer), "items": items})
 
 
 def makers(parser: ParserIdentity | MadeBy, tokenizer: LoadedTokenizer | None) -> dict[str, Any]:
-    """Who made an answer."""
     return {
         "parser": {"name": parser.name, "fingerprint": parser.fingerprint},
         "tokenizer": tokenizer and {"name": tokenizer.name, "fingerprint": tokenizer.fingerprint},
@@ -43,7 +37,7 @@ def makers(parser: ParserIdentity | MadeBy, tokenizer: LoadedTokenizer | None) -
 
 
 def item_content(item: ItemFeatures | ParsebankError) -> dict[str, Any]:
-    """One text as `service.schemas.ItemAnswer` or `FailedItem` describes it."""
+    """A `service.schemas.ItemAnswer` or `FailedItem`."""
     if isinstance(item, ParsebankError):
         return {"error": error_body(item)}
     content: dict[str, Any] = {
@@ -93,7 +87,6 @@ def _words(parse: Parse, first: int, end: int, misc: Sequence[str | None]) -> li
 
 
 def _tokens(parse: Parse, first: int, end: int) -> list[dict[str, Any]]:
-    """The tokens over the words of one sentence."""
     starts = parse.token_first_word
     among = range(bisect_left(starts, first), bisect_left(starts, end))
     ends = [*starts[among.start + 1 : among.stop], end]

@@ -24,17 +24,12 @@ _log = structlog.get_logger(__name__)
 
 
 def render_ndjson(answer: FeatureAnswer) -> bytes:
-    """The whole answer, with the texts in order."""
     lines, failed = _item_lines(range(len(answer.items)), answer)
     return _head_line(answer) + lines + done_line(len(answer.items), failed)
 
 
 async def stream_ndjson(pipeline: FeaturePipeline, plan: Plan) -> AsyncGenerator[bytes]:
-    """The lines of an answer, in the order in which its texts finish.
-
-    Before the first lines, the errors of `FeaturePipeline.stream` are raised; afterwards the last
-    line has the error.
-    """
+    """Stream lines; errors before the first ones are raised, later ones are in the last line."""
     head, failed = _head_line(plan), 0
     try:
         async with aclosing(pipeline.stream(plan, _item_lines)) as groups:
@@ -51,24 +46,20 @@ async def stream_ndjson(pipeline: FeaturePipeline, plan: Plan) -> AsyncGenerator
 
 
 def _head_line(made_by: Plan | FeatureAnswer) -> bytes:
-    """Parser and tokenizer, as in JSON."""
     return _line(makers(made_by.parser, made_by.tokenizer))
 
 
 def _item_lines(places: Sequence[int], answer: FeatureAnswer) -> tuple[bytes, int]:
-    """Items as in JSON, each with its index; and the number of failed items."""
     numbered = zip(places, answer.items, strict=True)
     lines = [_line({"index": index, **item_content(item)}) for index, item in numbered]
     return b"".join(lines), sum(isinstance(item, ParsebankError) for item in answer.items)
 
 
 def done_line(items: int, failed: int) -> bytes:
-    """The last line of a complete answer."""
     return _line({"done": {"items": items, "failed": failed}})
 
 
 def _error_line(error: Exception) -> bytes:
-    """The last line of a failed answer; invalid characters in names are escaped."""
     named = named_error(error)
     if named is not None:
         body = error_body(named)

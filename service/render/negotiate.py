@@ -1,4 +1,4 @@
-"""The format that a caller wants, read off its headers."""
+"""The format of an answer, from the request's headers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ MEDIA_TYPES: Final[dict[Format, str]] = {
     "ndjson": "application/x-ndjson",
     "arrow": "application/vnd.apache.arrow.stream",
 }
-"""Media type of each format; of several that a caller likes equally the first is answered."""
+"""Media types by format; the first is answered of several that a caller likes equally."""
 
 CONTENT_TYPES: Final = {**MEDIA_TYPES, "conllu": "text/x-conllu; charset=utf-8"}
-"""The header ``Content-Type`` of each format."""
 
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
@@ -31,8 +30,7 @@ def negotiate(
 ) -> Format:
     """The format to answer in, of those offered, the preferred one first.
 
-    The query parameter (``asked``) wins over the header ``Accept``. A header that admits none is a
-    406.
+    ``asked`` overrides the header ``Accept``. A header that admits none is a 406.
 
     >>> negotiate("text/html, application/*;q=0.5, text/x-conllu;q=0.9")
     'conllu'
@@ -55,7 +53,7 @@ def negotiate(
 
 
 def _ranges(header: str) -> Iterator[tuple[str, float]]:
-    """The names in a list with qualities; one whose quality cannot be read is left out."""
+    """Names with qualities; a name whose quality cannot be read is left out."""
     for part in header.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = _quality(parameters)
@@ -76,7 +74,7 @@ def _quality(parameters: Sequence[str]) -> float | None:
 
 
 def _rating(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float, int]:
-    """Quality of a type, and how closely it was named: the closest range decides."""
+    """Quality of a type, and its closeness: the closest range decides."""
     patterns = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
     matching = [(patterns.index(name), quality) for name, quality in ranges if name in patterns]
     closeness, quality = max(matching, default=(0, 0.0))

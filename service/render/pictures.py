@@ -35,10 +35,9 @@ from syntax.trees.conllu import format_conllu, parse_conllu, parse_from_sentence
 PictureName = Literal["arcs", "hierarchy", "wordpieces", "distance", "depth", "ancestor"]
 
 LARGEST: Final = 256
-"""Rows and columns of matrices that are answered as numbers."""
 
 MOST_WAITING: Final = 8
-"""Drawings that wait or are under way; 429 beyond. One takes up to a third of a second."""
+"""Drawings that may wait; 429 beyond. One takes up to a third of a second."""
 
 T = TypeVar("T")
 
@@ -65,10 +64,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A drawn sentence, and the texts of all that came.
-
-    A sentence without wordpieces has no picture of them.
-    """
+    """A drawn sentence, and all texts; without wordpieces it has no picture of them."""
 
     texts: list[str]
     conllu: str
@@ -78,11 +74,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest input that is drawn: characters of the text, and lines of all sentences.
-
-    Drawing takes time quadratic in ``nodes``, the words and empty nodes of a sentence; ``pieces``
-    are rows of a matrix before it is cut to what can be read.
-    """
+    """The largest input; drawing takes time quadratic in ``nodes``, words and empty nodes."""
 
     characters: int
     nodes: int
@@ -93,8 +85,7 @@ class Limits:
 class Drawings:
     """Draws one picture after the other, each in ``seconds``; belongs to one event loop.
 
-    Drawing is Python and keeps the interpreter busy: in the threads that all requests share, some
-    clients that draw would hold up everybody's parses.
+    In the threads that all requests share, drawing would delay everybody's parses.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -103,7 +94,6 @@ class Drawings:
         self._waiting = 0
 
     async def run(self, draw: Callable[[], T]) -> T:
-        """The result of a call, in its turn."""
         if self._waiting >= MOST_WAITING:
             raise OverloadedError(
                 f"{self._waiting} drawings wait already; try again in a second", retry_after=1
@@ -120,7 +110,6 @@ class Drawings:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Drop what waits."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
@@ -135,9 +124,8 @@ def draw_conllu(
 ) -> Drawn:
     """Draw one sentence of a document, counted from 0.
 
-    The tokenizer sees the whole text, as it does in ``POST /parse``: the pieces of a sentence may
-    depend on the one before. Without one, matrices are over words. Input over the limits is refused
-    by name.
+    The tokenizer sees the whole text, as in ``POST /parse``: the pieces of a sentence may depend on
+    the one before. Without one, matrices are over words.
     """
     if (lines := conllu.count("\n")) > limits.lines:
         raise TextTooLongError(
@@ -187,10 +175,9 @@ def draw_conllu(
 
 @dataclass(frozen=True)
 class _Derived:
-    """What follows from a tree: its pieces, or its words without a tokenizer, and their forest.
+    """The pieces of a tree, or its words without a tokenizer, and their forest.
 
     Attributes:
-        labels: The text of each piece or word; a piece that stands for anything has its name.
         words: The id of each one's word; empty for a piece without a word.
         parents, source: The forest, as `shown_matrices` takes it.
         limit: Of the rows of a matrix.
@@ -205,7 +192,6 @@ class _Derived:
     limit: int
 
     def pictures(self, title: str) -> dict[str, Callable[[], Picture]]:
-        """Functions that draw, by name."""
         drawn: dict[str, Callable[[], Picture]] = {
             name: partial(self._heat_map, name) for name in _MATRICES
         }
@@ -215,7 +201,6 @@ class _Derived:
         return drawn
 
     def numbers(self, names: Sequence[MatrixName]) -> Matrices:
-        """The matrices of these names, in JSON."""
         cut = slice(LARGEST)
         values = {}
         for name in names:
@@ -283,16 +268,13 @@ def _derive(
 
 
 def _pieces_of(word_ids: Int32, first: int, end: int) -> slice:
-    """The pieces of a sentence; a piece without a word is where the last word was."""
+    """Pieces of a sentence; a piece without a word is where the last word was."""
     reached = np.maximum.accumulate(np.append(0, word_ids))[1:]
     return slice(*np.searchsorted(reached, (first, end)).tolist())
 
 
 def _within(targets: Int32, inside: slice, absent: int | None) -> Int32:
-    """Positions of pieces, counted from the first piece of a sentence.
-
-    ``absent`` is what a piece outside of it becomes; ``None``: the piece itself.
-    """
+    """Positions from the first piece; ones outside become ``absent``, or stay themselves."""
     is_inside = (inside.start <= targets) & (targets < inside.stop)
     outside = themselves(targets) if absent is None else np.int32(absent)
     return np.where(is_inside, targets - inside.start, outside).astype(np.int32)

@@ -21,15 +21,14 @@ _MEANING: Final = {
 
 NOT_KEPT: Final = "X-Not-Kept"
 """Header of an answer whose new parses were to be stored, and are not: ``read-only``, or
-``store-failing`` as long as commits fail. They are tried again, and lost if the service ends."""
+``store-failing`` as long as commits fail. They are tried again, and lost if the service ends.
+"""
 
 
 def kept_headers(pipeline: FeaturePipeline, store: bool) -> dict[str, str]:
-    """The header `NOT_KEPT`, if new parses were to be stored and are not."""
     reason = pipeline.not_kept if store else None
     return {} if reason is None else {NOT_KEPT: reason}
 
 
 def error_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The ``responses`` of a route or router that may answer these errors."""
     return {status: {"model": ErrorBody, "description": _MEANING[status]} for status in statuses}

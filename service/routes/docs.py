@@ -1,7 +1,7 @@
 """``/docs`` and ``/redoc``: the API for people, without a network and without inline code.
 
-Swagger UI and ReDoc come from the package ``fastapi-offline``; only their files are used. FastAPI's
-own pages load both from a CDN and start them by an inline script.
+Swagger UI and ReDoc come from the package ``fastapi-offline``; FastAPI's own pages load both from
+a CDN and start them by an inline script.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ _PACKAGED: Final = {
     "redoc.standalone.js": "text/javascript",
     "favicon.png": "image/png",
 }
-"""Files of the package, by media type."""
 
 _STARTS: Final = {
     "swagger.js": """SwaggerUIBundle({
@@ -39,7 +38,8 @@ _STARTS: Final = {
 """,
 }
 """Our scripts that start them. ReDoc searches in a worker that it makes from a ``blob:``, which
-the policy forbids; the browser searches the page as well."""
+the policy forbids; the browser searches the page as well.
+"""
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' "
@@ -69,13 +69,11 @@ _PAGE: Final = """<!doctype html>
 
 @router.get("/docs")
 async def swagger() -> Response:
-    """Swagger UI: try the routes."""
     return _page("try the API", "swagger-ui-bundle.js", "swagger.js")
 
 
 @router.get("/redoc")
 async def redoc() -> Response:
-    """ReDoc: read about the routes."""
     return _page("API reference", "redoc.standalone.js", "redoc.js")
 
 

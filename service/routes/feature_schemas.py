@@ -22,7 +22,7 @@ LARGEST_MULTIPLE: Final = 1_024
 LARGEST_LENGTH: Final = 2**31 - 1
 
 _COMMA: Final = re.compile(r",(?![^()]*\))")
-"""One between names, not one between the settings in a name's brackets."""
+"""A comma between names, not between settings in a name's brackets."""
 
 _EXAMPLES: Final[list[JsonValue]] = [
     {
@@ -44,7 +44,6 @@ _EXAMPLES: Final[list[JsonValue]] = [
 
 
 def _split(value: object) -> object:
-    """``matrices=depth,distance`` and ``matrices=depth&matrices=distance`` mean the same."""
     if not isinstance(value, list):
         return value
     parts = [_COMMA.split(part) if isinstance(part, str) else [part] for part in value]
@@ -111,7 +110,6 @@ class SegmentRequest(BaseModel):
     mode: ParseMode | None = Field(default=None, description="Its mode, if not the request's.")
 
     def to_segment(self, mode: ParseMode | None, long_sentences: LongSentences) -> SegmentText:
-        """The segment as the pipeline takes it."""
         if (self.text is None) == (self.tokens is None):
             came = "none" if self.text is None else "both"
             raise SpecError(f"a segment needs one of text and tokens; {came} came")
@@ -169,7 +167,6 @@ class FeaturesRequest(AssemblyOptions):
     )
 
     def to_assembly(self, max_items: int) -> AssemblyRequest:
-        """The request as the pipeline takes it."""
         self._check(max_items)
         parsing = FeatureRequest(
             items=(),

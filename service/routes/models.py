@@ -106,7 +106,6 @@ def _describe(settings: Settings, model: ModelFile, loaded: Mapping[str, list[in
 
 
 def _columns(card: Mapping[str, Any]) -> list[str] | None:
-    """The columns that a card names."""
     columns = card.get("columns")
     is_list = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
     return columns if is_list else None

@@ -1,4 +1,4 @@
-"""``GET /parses/{key}`` and ``DELETE /parses/{key}``: what the store holds of a text."""
+"""``GET /parses/{key}`` and ``DELETE /parses/{key}``."""
 
 from __future__ import annotations
 
@@ -118,7 +118,6 @@ async def delete_parse(
 
 
 def _shown(store: FeatureStore, key: str) -> FeatureAnswer:
-    """The parse under a key, as the answer to its text."""
     record = store.parses.get_many([key]).get(key)
     if record is None:
         store.parses.refresh()
@@ -134,7 +133,6 @@ def _shown(store: FeatureStore, key: str) -> FeatureAnswer:
 
 
 def _jobs_holding(services: Services, key: str) -> list[str]:
-    """The jobs whose uploads hold the text of a parse."""
     text, lang = texts_of(services.store, [key])[key]
     return services.jobs.holding(text, lang)
 

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def while_connected(request: Request) -> AsyncIterator[None]:
-    """Cancel the block when the caller disconnects, which removes its texts from the queue.
+    """Cancel the block with `ClientDisconnect` when the caller disconnects.
 
     For requests whose body has been read and whose answer has not started. Work in threads is
-    finished. The caller's leaving is raised as `ClientDisconnect`.
+    finished.
     """
     loop = asyncio.get_running_loop()
 
@@ -42,10 +42,7 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
 
 
 class ClosingStream(StreamingResponse):
-    """A streamed response that closes its generator even if the caller disconnects.
-
-    The first chunk is taken from the generator already.
-    """
+    """A streamed response, without its ``first`` chunk, that closes its generator in any case."""
 
     def __init__(
         self, first: bytes, rest: AsyncGenerator[bytes], headers: Mapping[str, str]
@@ -54,7 +51,6 @@ class ClosingStream(StreamingResponse):
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -68,7 +64,6 @@ async def _joined(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[by
 
 
 async def until(stop: asyncio.Event, items: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Yield items until the source ends or ``stop`` is set."""
     stopped = asyncio.create_task(stop.wait())
     try:
         while True:

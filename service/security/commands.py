@@ -81,7 +81,6 @@ def revoke(
 
 
 def _file(path: Path | None) -> KeyFile:
-    """The file that was named."""
     from service.security.keys import KeyFile
     from service.settings import read_settings
     from syntax.errors import SpecError

@@ -1,7 +1,7 @@
 """API keys: a file of hashes that the commands write and the service follows.
 
-A key is 256 random bits, so its SHA-256 cannot be guessed backwards: the slow, salted hashes that
-passwords need would only slow down every request.
+A key is 256 random bits, so its SHA-256 cannot be guessed backwards; slow, salted hashes would
+only slow down every request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from syntax.files import write_whole
 from syntax.strict_json import parse_json
 
 PREFIX: Final = "pb_"
-"""Beginning of every key, so that people and secret scanners recognise one."""
+"""People and secret scanners recognise a key by its beginning."""
 
 _RECHECK_SECONDS: Final = 1.0
 _ID_LENGTH: Final = 8
@@ -40,11 +40,10 @@ class ApiKey:
     """One key, as the file holds it: never the key itself.
 
     Attributes:
-        name: Whose it is. Several keys may have one name, while the old one is replaced.
+        name: Owner. Several keys may have one name, while the old one is replaced.
         sha256: Of the whole key, in hexadecimal digits.
         expires: Last day on which it is valid, in UTC; ``None`` for ever.
         rate_limit: Of its own, such as ``600/minute``; ``None``: the service's.
-        role: What it may do; a key of a file that does not say may do everything.
         rate, ends: ``rate_limit`` and ``expires``, ready to be used.
     """
 
@@ -74,18 +73,17 @@ class ApiKey:
 
     @property
     def id(self) -> str:
-        """The beginning of its hash: tells keys of one name apart."""
+        """Beginning of the hash: tells keys of one name apart."""
         return self.sha256[:_ID_LENGTH]
 
     def check(self) -> None:
-        """Refuse a key that is disabled, or whose last day is over, with an `UnauthorizedError`."""
+        """Refuse a disabled or expired key with an `UnauthorizedError`."""
         if self.disabled:
             raise UnauthorizedError(f"key {self.id} of {self.name!r} is disabled; use another")
         if time.time() >= self.ends:
             raise UnauthorizedError(f"key {self.id} of {self.name!r} has expired; use a new one")
 
     def check_role(self, needed: Role) -> None:
-        """Refuse what the key may not do."""
         if not may(self.role, needed):
             raise ForbiddenError(
                 f"key {self.id} of {self.name!r} has the role {self.role!r}, and this takes "
@@ -96,7 +94,6 @@ class ApiKey:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of the file."""
         entry: dict[str, Any] = {
             "name": self.name,
             "sha256": self.sha256,
@@ -112,7 +109,6 @@ class ApiKey:
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
-        """An entry of the file."""
         try:
             days = {
                 name: date.fromisoformat(entry[name])
@@ -133,7 +129,6 @@ class KeyFile:
         self.path = path
 
     def read(self) -> list[ApiKey]:
-        """The keys of the file."""
         try:
             content = parse_json(self.path.read_bytes())
             entries = content["keys"]
@@ -160,7 +155,7 @@ class KeyFile:
         expires: date | None = None,
         role: Role = "admin",
     ) -> tuple[str, ApiKey]:
-        """Make a key; the first half of what is returned is shown once and kept nowhere."""
+        """Make a key; the returned secret is shown once and kept nowhere."""
         secret = PREFIX + secrets.token_urlsafe(32)
         today = datetime.now(UTC).date()
         key = ApiKey(name, digest(secret), today, expires, rate_limit, role=role)
@@ -169,7 +164,7 @@ class KeyFile:
         return secret, key
 
     def revoke(self, name_or_id: str) -> list[ApiKey]:
-        """Remove the key of an id, or every key of a name, and return what went."""
+        """Remove and return the key of an id, or every key of a name."""
         keys = self.read()
         gone = [key for key in keys if name_or_id in (key.id, key.name)]
         if not gone:
@@ -193,7 +188,7 @@ class KeyStore:
         self._next_look = time.monotonic() + _RECHECK_SECONDS
 
     def find(self, secret: str) -> ApiKey:
-        """The key with this secret; an unknown or invalid one is an `UnauthorizedError`."""
+        """Look a key up; an unknown or invalid one is an `UnauthorizedError`."""
         if time.monotonic() >= self._next_look:
             self._follow()
         sha256 = digest(secret)

@@ -23,13 +23,13 @@ OPEN_PATHS: Final = frozenset(
     }
 )
 """Paths that need no key and do not count against a rate limit: supervisors and browsers cannot
-send a key. Without one they tell only the release and which part of the service fails."""
+send a key. Without one they tell only the release and which part of the service fails.
+"""
 
 OPEN_FOLDER: Final = "/page/"
-"""Files of the web page, which are open too; what the page asks for is not."""
 
 ROLE_IN_SCOPE: Final = "parsebank.role"
-"""Where the scope of an admitted request has the role of its key; absent where no key is needed."""
+"""Key of the caller's role in a request's scope; absent where no key is needed."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -48,10 +48,7 @@ class Authenticator:
         self._limits = RateLimits()
 
     def check(self, scope: Scope) -> Headers:
-        """Check key, rate and role of a request, in this order.
-
-        The headers tell the caller about its rate limit.
-        """
+        """Check key, rate and role of a request, in this order; returns rate limit headers."""
         if is_open(path_of(scope)):
             return []
         key = self._keys.find(_secret(scope)) if self._keys is not None else None
@@ -96,7 +93,6 @@ class CheckMiddleware:
         self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request to the app, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -124,7 +120,6 @@ def is_open(path: str) -> bool:
 
 
 def _secret(scope: Scope) -> str:
-    """The key in a request."""
     for name, value in scope["headers"]:
         if name == b"x-api-key":
             return str(value.decode("latin-1"))

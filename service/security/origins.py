@@ -1,7 +1,6 @@
-"""Keeps pages of other sites from using the service through the browser of somebody who may.
+"""Keeps pages of other sites from using the service through a visitor's browser.
 
-A page can have its visitor's browser send requests to whatever that reaches, loopback included. It
-may not read the answers, but a request that stores texts or unloads a model has done its work by
+A page may not read the answers to its requests, but a request that writes has done its work by
 then. So routes that write refuse requests of other origins. Browsers do not name the origin of a
 GET to another machine over plain HTTP: no GET writes.
 
@@ -29,11 +28,11 @@ _HEADERS: Final = frozenset({b"host", b"origin", b"sec-fetch-site"})
 
 
 class OriginCheck:
-    """Refuses names that the service does not go by, and writing by pages of other origins.
+    """Refuses unknown names of the service, and writing by pages of other origins.
 
-    Programs that are not browsers send no origin, and are not held up. A service with keys is
-    known by any name unless some are listed: a page has no key to send. Starlette's
-    ``TrustedHostMiddleware`` cannot stand in: it takes only listed addresses, and refuses with 400.
+    Programs that are not browsers send no origin, and are admitted. A service with keys is known
+    by any name unless some are listed: a page has no key to send. Starlette's
+    ``TrustedHostMiddleware`` takes only listed addresses, and refuses with 400.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -75,7 +74,6 @@ class OriginCheck:
         return []
 
     def _has_name(self, host: str) -> bool:
-        """True if a ``Host`` header, with a port or without one, names the service."""
         name = _name(host)
         if "*" in self._names or name in self._names or name.endswith(self._ends):
             return True
@@ -87,7 +85,7 @@ class OriginCheck:
 
 
 def _name(host: str) -> str:
-    """A host without its port.
+    """Host without its port.
 
     >>> [_name(host) for host in ("Localhost:8000", "[::1]:8000", "[::1]", "::1", "a.example.")]
     ['localhost', '::1', '::1', '::1', 'a.example']

@@ -13,14 +13,13 @@ from limits import RateLimitItem, parse_many
 from syntax.errors import RateLimitError, SpecError
 
 RATE_HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-"""Headers that tell an admitted caller about its window."""
 
 _RAW_HEADERS: Final = tuple(name.lower().encode() for name in RATE_HEADERS)
 _SWEEP_SECONDS: Final = 60.0
 
 
 def parse_rate(text: str) -> RateLimitItem:
-    """Parse a rate such as ``600/minute``.
+    """Parse a rate.
 
     >>> parse_rate("600/minute")
     600 per 1 minute
@@ -38,24 +37,19 @@ def parse_rate(text: str) -> RateLimitItem:
 
 @dataclass(frozen=True)
 class RateLimitStatus:
-    """The window of one caller: its size, what is left, and seconds until it moves."""
+    """Window of one caller: its size, its rest, and seconds until it moves."""
 
     limit: int
     remaining: int
     seconds: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The response headers."""
         values = (self.limit, self.remaining, self.seconds)
         return [(name, b"%d" % value) for name, value in zip(_RAW_HEADERS, values, strict=True)]
 
 
 class RateLimits:
-    """The windows of all callers; belongs to one event loop.
-
-    The storage of `limits` starts a thread for each request, moves all entries of a window for
-    each new one, and never drops an address; here a request takes constant time.
-    """
+    """The windows of all callers, in constant time for a request; belongs to one event loop."""
 
     def __init__(self) -> None:
         self._windows: dict[str, tuple[int, deque[float]]] = {}
@@ -87,7 +81,6 @@ class RateLimits:
         return RateLimitStatus(rate.amount, rate.amount - len(times), seconds)
 
     def _sweep(self, now: float) -> None:
-        """Drop callers without a request in the length of a window."""
         self._next_sweep = now + _SWEEP_SECONDS
         for key, (length, times) in list(self._windows.items()):
             if times[-1] <= now - length:

@@ -1,7 +1,7 @@
 """Requirements of each route: a role of the caller's key, and a type of body.
 
-A route without a line is for reading if its method is; all else takes the role that may do
-everything, so that a route which somebody forgets here is closed rather than open.
+A route without a line is for reading if its method is; else it takes the role that may do
+everything, so that a forgotten route is closed rather than open.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from starlette.routing import compile_path
 from starlette.types import Scope
 
 Role = Literal["read", "parse", "admin"]
-"""``read``: look at what is stored, and at the service. ``parse``: also send texts, which are
-parsed and stored. ``admin``: also load and unload models, cancel and retry jobs, delete, query the
-store by SQL, and list the texts of others."""
+"""``read``: look at stored data, and at the service. ``parse``: also send texts, which are stored.
+``admin``: also load and unload models, cancel and retry jobs, delete, query the store by SQL, and
+list the texts of others.
+"""
 
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
-"""Each may do what those before it may."""
+"""Roles, of which each may do what those before it may."""
 
 JSON: Final = ("application/json",)
 NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
@@ -31,10 +32,7 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Requirements of a route: the least role that may use it, and the media types of its body.
-
-    The documented type comes first; there is none where the route takes no body, or looks itself.
-    """
+    """The least role for a route, and the media types of its body, the documented one first."""
 
     role: Role
     body: tuple[str, ...] = ()
@@ -78,7 +76,7 @@ _PATTERNS: Final = [
 
 @lru_cache(maxsize=1024)
 def rule_of(method: str, path: str) -> Rule:
-    """The rule of the route that a request goes to.
+    """Rule of the route of a request.
 
     >>> rule_of("POST", "/models/udpipe/english-ewt/unload").role
     'admin'
@@ -92,9 +90,9 @@ def rule_of(method: str, path: str) -> Rule:
 
 
 def path_of(scope: Scope) -> str:
-    """The path of a request as routes have it: below the app's mount, and without a last slash.
+    """Path of a request as routes have it: below the app's mount, and without a last slash.
 
-    The router takes the mount away by the same function, so that the two cannot disagree.
+    The router removes the mount by the same function, so that the two cannot disagree.
 
     >>> path_of({"path": "/nlp/parse/", "root_path": "/nlp"})
     '/parse'

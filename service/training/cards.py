@@ -28,17 +28,11 @@ class ModelCard:
     """Facts about one model file; the fields are the keys of ``<name>.json``.
 
     Attributes:
-        file: Name of the model file, beside the card.
-        backend: Parser backend that runs it.
         language: ISO code.
         treebank_version: Its release or commit.
         licence: Licence of the treebank, and so of the model.
         attribution: Whom to name.
         columns: CoNLL-U columns that the model fills.
-        sha256: Checksum of the model file.
-        size: Bytes of the model file.
-        recipe: Every training option.
-        command: Command line that made it.
         scores: F1 in percent by split, input and metric, CoNLL 2018 definitions.
         date: Day of the training, UTC.
     """
@@ -70,7 +64,6 @@ class ModelCard:
         command: str,
         scores: Scores,
     ) -> ModelCard:
-        """Collect the facts about a model file that has just been written."""
         return cls(
             name=model.stem,
             file=model.name,
@@ -92,7 +85,6 @@ class ModelCard:
 
 
 def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:
-    """Write ``<name>.json`` and ``<name>.md``, and return their paths."""
     machine, human = folder / f"{card.name}.json", folder / f"{card.name}.md"
     content = json.dumps(asdict(card), indent=2, ensure_ascii=False)
     machine.write_text(content + "\n", encoding="utf-8")
@@ -101,7 +93,7 @@ def write_card(card: ModelCard, folder: Path) -> tuple[Path, Path]:
 
 
 def note_trained(settings: Settings, model: ModelFile, card: Mapping[str, Any]) -> bool:
-    """Record a trained model if its files lie in the models folder; says whether they do."""
+    """Record a trained model; true if its files lie in the models folder."""
     folder = settings.models_dir
     if folder is None or not all(_is_searched(file, folder) for file in model.files):
         return False
@@ -132,7 +124,6 @@ def note_trained(settings: Settings, model: ModelFile, card: Mapping[str, Any]) 
 
 
 def _is_searched(file: Path, folder: Path) -> bool:
-    """True of a file in a folder of models, or in that of one model in it."""
     searched = {place.resolve() for place in places(folder)}
     return not searched.isdisjoint(file.resolve().parents[:2])
 
@@ -164,11 +155,9 @@ _NEEDED: Final = {
     "AllTags": {"xpos", "feats"},
     "Lemmas": {"lemma"},
 }
-"""Columns that a model fills if a metric is to say something of it."""
 
 
 def filled_metrics(metrics: Iterable[str], columns: Collection[str]) -> list[str]:
-    """The metrics that say something of a model which fills these columns, in the given order."""
     return [metric for metric in metrics if _NEEDED.get(metric, set()) <= set(columns)]
 
 

@@ -1,4 +1,4 @@
-"""Sentences as UDPipe's components learn from them: some columns, some folds."""
+"""Columns and folds of sentences for UDPipe's components."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) ->
 
 
 def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns, of ``lemma``, ``xpos`` and ``feats``, in which any word has a value."""
     words = [word for sentence in sentences for word in sentence.words]
     return tuple(
         column for column in columns if any(getattr(word, column) is not None for word in words)
@@ -30,7 +29,7 @@ def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tup
 
 
 def fold_of(position: int, recipe: Recipe) -> int:
-    """Which fold a training sentence belongs to: blocks are dealt out in turn."""
+    """Fold of a sentence: blocks of sentences are dealt out in turn."""
     return position // recipe.block % recipe.folds
 
 

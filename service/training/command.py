@@ -78,7 +78,7 @@ def train_udpipe(
 
 
 def _command(told: dict[str, str]) -> str:
-    """The command to print in the cards: what decides the model, and no paths of this machine."""
+    """Command with options that decide the model, and no paths of this machine."""
     options = [f"--{name} {shlex.quote(value)}" for name, value in told.items() if value]
     return " \\\n  ".join(["parsebank models train udpipe", *options])
 
@@ -96,7 +96,7 @@ def _bars() -> Bars:
 
 
 def _listener(bars: Bars) -> Listener:
-    """Show one bar per component; rich locks, so reports may come from several threads."""
+    """Show one bar per component, from several threads: bars have a lock."""
     from service.training.train import Progress
 
     tasks = {}
@@ -115,7 +115,6 @@ def _listener(bars: Bars) -> Listener:
 
 
 def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
-    """Note the model in the registry file, if it was written into the models folder."""
     from service.parsers import find_parser
     from service.parsers.udpipe.backend import model_in
     from service.settings import read_settings

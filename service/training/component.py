@@ -1,8 +1,8 @@
 """Train one component of a UDPipe model in a process of its own.
 
-Why a process: UDPipe holds the interpreter's lock for as long as it trains, and reports progress
-only by writing to the C++ standard error. The component's process reads a job as JSON from its
-standard input; the parent reads the reports from a pipe:
+UDPipe holds the interpreter's lock while it trains, and reports progress only by writing to the
+C++ standard error. The process reads a job as JSON from its standard input; the parent reads the
+reports from a pipe:
 
     python -m service.training.component < job.json
 """
@@ -43,13 +43,11 @@ class TrainingError(WorkError):
 
 @dataclass(frozen=True)
 class ComponentJob:
-    """One component to train, or three to glue.
+    """One component to train, or three to combine.
 
     Attributes:
-        name: What error messages call it.
         options: Options by component, as UDPipe reads them; a component without is left out.
-        train: CoNLL-U file to learn from.
-        heldout: CoNLL-U file to choose the best iteration by.
+        train, heldout: CoNLL-U files to learn from, and to choose the best iteration by.
         output: File to write: a UDPipe model with these components.
     """
 
@@ -85,11 +83,7 @@ def run_component(job: ComponentJob, on_round: Callable[[int, str], None]) -> No
 
 
 def train_component(job: ComponentJob) -> None:
-    """Train in this process, which is deaf and mute until it is done.
-
-    Raises:
-        TrainingError: UDPipe refused the data or the options.
-    """
+    """Train in this process, which cannot react until it is done."""
     train, heldout = read_sentences(Path(job.train)), read_sentences(Path(job.heldout))
     options = [job.options.get(kind, _SKIP) for kind in KINDS]
     error = ufal.udpipe.ProcessingError()
@@ -100,18 +94,13 @@ def train_component(job: ComponentJob) -> None:
 
 
 def combine_components(paths: dict[Kind, Path], sample: Path, output: Path) -> None:
-    """Glue components, each in a model file of its own, into one model.
-
-    UDPipe's only way to glue is to train a model of which every component comes from a file; it
-    wants sentences all the same, and learns nothing from this *sample*.
-    """
+    """Combine components in a training, UDPipe's only way; it learns nothing from the *sample*."""
     options = {kind: f"from_model=file:{path}" for kind, path in paths.items()}
     job = ComponentJob("model", options, str(sample), str(sample), str(output))
     run_component(job, lambda _done, _line: None)
 
 
 def load_model(path: Path) -> Any:
-    """Load a UDPipe model."""
     model = ufal.udpipe.Model.load(str(path))
     if model is None:
         raise ModelLoadError(f"{path} is missing or is no UDPipe 1 model", path=str(path))
@@ -130,7 +119,6 @@ def tag_sentences(model: Any, sentences: Iterable[Sentence]) -> list[Sentence]:
 
 
 def read_sentences(path: Path) -> Any:
-    """Read a CoNLL-U file with UDPipe's own reader."""
     reader = ufal.udpipe.InputFormat.newConlluInputFormat()
     reader.setText(path.read_text(encoding="utf-8"))
     error, sentences = ufal.udpipe.ProcessingError(), ufal.udpipe.Sentences()
@@ -146,7 +134,6 @@ def read_sentences(path: Path) -> Any:
 def _follow(
     process: subprocess.Popen[str], job: ComponentJob, on_round: Callable[[int, str], None]
 ) -> deque[str]:
-    """Feed the job in, pass the reports on, and return the last lines."""
     if process.stdin is None or process.stderr is None:
         raise AssertionError("the component's process has no pipes")
     with process.stdin as stdin:
@@ -160,7 +147,6 @@ def _follow(
 
 
 def main() -> int:
-    """Train the component that standard input describes."""
     # Python's own handler would wait until UDPipe returns, minutes later.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     job = ComponentJob(**parse_json(sys.stdin.read()))

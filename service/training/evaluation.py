@@ -22,8 +22,7 @@ _LIMITS: Final = Limits(max_words_per_sentence=1_000_000)
 def evaluate_parser(parser: Parser, gold: Sequence[Sentence]) -> dict[str, dict[str, float]]:
     """F1 of every CoNLL 2018 metric, in percent, by input.
 
-    ``raw`` gives the parser the running text; ``gold_tokens`` the gold sentences and words, so
-    that segmentation is perfect, and tags and trees are measured alone.
+    With ``gold_tokens`` segmentation is perfect, and tags and trees are measured alone.
     """
     whole = ParseInput("raw", text=raw_text(gold), long_sentences="split")
     pairs = zip(gold, parsed_words(parser, gold), strict=True)
@@ -34,7 +33,6 @@ def evaluate_parser(parser: Parser, gold: Sequence[Sentence]) -> dict[str, dict[
 
 
 def parsed_words(parser: Parser, sentences: Iterable[Sentence]) -> Iterator[Parse]:
-    """The parse of each sentence's words; raises what the parser raises."""
     items = [
         ParseInput("pretokenized", tokens=tuple(word.form for word in sentence.words))
         for sentence in sentences

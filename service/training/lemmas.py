@@ -1,8 +1,4 @@
-"""Lemmas that scripts of edits miss: irregular forms, names, abbreviations.
-
-A classifier of scripts generalises, and a treebank's own words need no generalisation: Stanza, too,
-looks them up before it classifies (Qi et al. 2020, "Stanza", section 2.1).
-"""
+"""Lemmas that scripts of edits miss, looked up as by Stanza (Qi et al. 2020, section 2.1)."""
 
 from __future__ import annotations
 
@@ -15,12 +11,7 @@ from syntax import Sentence
 
 
 def lemma_exceptions(parser: Parser, sentences: Sequence[Sentence]) -> dict[str, dict[str, str]]:
-    """The commonest lemma of each form, by UPOS, where the parser is right less often than it.
-
-    Args:
-        parser: Gives lemmas of the sentences' words.
-        sentences: Of the treebanks that it was trained on.
-    """
+    """Commonest lemma of each form, by UPOS, where the parser is right less often than it."""
     lemmas: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     right = Counter[tuple[str, str]]()
     for sentence, parse in zip(sentences, parsed_words(parser, sentences), strict=True):

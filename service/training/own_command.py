@@ -1,7 +1,4 @@
-"""``parsebank models train own``: a parser of running text, trained, scored, described, served.
-
-The trainer learns and writes the programs; here they are run as the service runs them.
-"""
+"""``parsebank models train own``: a parser of running text, run as the service runs it."""
 
 from __future__ import annotations
 
@@ -98,7 +95,6 @@ def train_own(
 
 
 def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
-    """Note the lemmas of the treebanks that the rounded model's scripts miss."""
     from service.parsers.records import model_card
     from service.training.lemmas import lemma_exceptions
 
@@ -111,7 +107,6 @@ def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
 
 
 def _loaded(folder: Path) -> TextParser:
-    """The parser in a folder that no service searches."""
     from service.parsers.base import ParserIdentity
     from service.parsers.text.backend import load_text_parser
     from service.parsers.text.folder import model_in
@@ -122,7 +117,6 @@ def _loaded(folder: Path) -> TextParser:
 
 
 def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
-    """Scores of the parser in a folder, by treebank."""
     from service.training.evaluation import evaluate_parser
 
     parser = _loaded(folder)
@@ -138,7 +132,6 @@ def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
 def _described(
     work: Path, name: str, scores: Mapping[str, Any], command: Sequence[str]
 ) -> dict[str, Any]:
-    """The card with scores and command, for programs and for people."""
     from service.parsers.records import model_card
 
     card = model_card(work / CARD)
@@ -163,7 +156,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _installed(work: Path, out: Path, name: str) -> Path:
-    """Put the model where the service finds it; an earlier one of this name serves until then."""
+    """Install a model; an earlier one of this name serves until then."""
     from service.parsers.text.folder import FAMILY
 
     target = out / FAMILY / name
@@ -177,7 +170,6 @@ def _installed(work: Path, out: Path, name: str) -> Path:
 
 
 def _record(target: Path, card: Mapping[str, Any]) -> None:
-    """Note the model in the registry file, if it was written into the models folder."""
     from service.parsers.text.folder import model_in
     from service.settings import read_settings
     from service.training.cards import note_trained
@@ -188,7 +180,6 @@ def _record(target: Path, card: Mapping[str, Any]) -> None:
 
 
 def _score_rows(card: Mapping[str, Any]) -> Iterator[str]:
-    """A Markdown table: F1 of each metric, and what rounding adds or takes."""
     from service.training.cards import filled_metrics
     from syntax.trees.scoring import METRICS
 

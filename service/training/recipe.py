@@ -1,7 +1,6 @@
 """Training recipes: every option of a UDPipe model, as one frozen value.
 
-A recipe is a Python value, not a file: it is typed, it is fingerprinted into the names of finished
-components, and ``default`` and ``full`` are what the shipped English models were made with.
+The shipped English models were made with ``default`` and ``full``.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ Options = Mapping[str, int | float | str]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the three components of a model are trained.
+    """Training of the three components of a model.
 
     Attributes:
         tokenizer: Options of the tokenizer and sentence segmenter.
-        tagger: Options of the tagger: UPOS, and what `columns` names.
-        fold_tagger: Options of the taggers that tag the parser's own training data; see `folds`.
+        tagger: Options of the tagger: UPOS, and the `columns`.
+        fold_tagger: Options of the taggers of the parser's own training data; see `folds`.
         parser: Options of the parser, which is trained on the tags it is given.
         columns: Columns that the tagger learns beside forms and UPOS: any of ``lemma``, ``xpos``,
-            ``feats``. The others are emptied in its training data; the parser and the fold taggers
-            see none of them.
+            ``feats``. The parser and the fold taggers see none of them.
         folds: The parser's training data is tagged in so many parts, each by a tagger trained on
-            the others (jackknifing), so that the parser meets the errors that it will meet later.
-            On the sentences it was trained on, a tagger makes only half as many errors.
+            the others (jackknifing). On the sentences it was trained on, a tagger makes only half
+            as many errors.
         block: Length in sentences of the runs that are dealt out to the folds in turn. Treebanks
             are sorted by source; folds cut as quarters would be tagged from other genres only.
         limit: Use only so many sentences of each split; ``None`` for all.
@@ -47,7 +45,6 @@ class Recipe:
     limit: int | None = field(default=None)
 
     def content(self) -> dict[str, Any]:
-        """The recipe as plain JSON, for fingerprints and model cards."""
         return {**asdict(self), "columns": list(self.columns)}
 
 
@@ -61,7 +58,7 @@ def format_options(options: Options) -> str:
 
 
 def _tagger(iterations: int, rules: int, enrich: int, *, prune: bool = False) -> Options:
-    """A tagger of UPOS alone; rules and enrich are the analyses guessed per form.
+    """Options of a UPOS tagger; rules and enrich are the analyses guessed per form.
 
     Pruning leaves out the features that never served a correct tag: a third of the file.
     """
@@ -108,7 +105,7 @@ one guess and six rules, of 90.4 %.
 
 
 def _parser(iterations: int, hidden: int, form: int) -> Options:
-    """A projective arc-standard parser over forms, UPOS and relations.
+    """Options of a projective arc-standard parser over forms, UPOS and relations.
 
     ``use_gold_tags`` means "the tags in the training data", which jackknifing has put there.
     """
@@ -146,7 +143,6 @@ def _tokenizer(epochs: int, dimension: int) -> Options:
 
 
 RECIPES: Registry[Recipe] = Registry("training recipe")
-"""Recipes by name."""
 
 DEFAULT = RECIPES.add(
     "default",

@@ -1,9 +1,8 @@
 """Train a UDPipe model from a UD treebank: the command behind the shipped English model.
 
-The tokenizer, the tagger and the fold taggers learn side by side in processes of their own; then
-the parser learns from trees whose tags the fold taggers gave (see `Recipe`). A finished component
+The parser learns from trees whose tags the fold taggers gave (see `Recipe`). A finished component
 is kept in a work folder under the fingerprint of its options and data, so an interrupted training
-goes on where it stopped, and a changed option retrains only what depends on it.
+continues, and a changed option retrains only what depends on it.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ class Progress:
 
     Attributes:
         component: ``tokenizer``, ``tagger``, ``fold-0`` ..., ``parser`` or ``evaluation``.
-        done: Rounds (iterations, epochs, splits) finished.
-        total: Rounds in all.
-        message: UDPipe's own words, or what was reused.
+        done, total: Rounds (iterations, epochs, splits) finished, and in all.
     """
 
     component: str
@@ -61,14 +58,7 @@ Listener = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """Where a training put its files, and how good the model is.
-
-    Attributes:
-        model: The model, ``<name>.udpipe``.
-        card: The card for programs, ``<name>.json``.
-        readme: The card for people, ``<name>.md``.
-        scores: Scores by split and input, ``scores["test"]["raw"]["LAS"]``.
-    """
+    """Model, cards for programs and people, and ``scores["test"]["raw"]["LAS"]`` of a training."""
 
     model: Path
     card: Path
@@ -89,21 +79,9 @@ def train(
 ) -> TrainedModel:
     """Train, evaluate and describe a model.
 
-    Args:
-        treebank: Where to learn from.
-        output: Folder for ``<name>.udpipe``, ``.json`` and ``.md``; finished components stay in
-            ``<name>.work`` under it.
-        recipe: Every option. Columns that the treebank leaves empty are not learned.
-        progress: Called with each report, from several threads if *jobs* is more than one.
-        name: Name of the model.
-        language: ISO code of the language.
-        command: The command line to print in the cards.
-        jobs: Components to train at a time; each takes a core and up to 700 MB.
-
-    Raises:
-        SpecError: A split is missing or empty.
-        ConlluError: A split is malformed.
-        TrainingError: UDPipe refused the data or the options.
+    ``<name>.udpipe``, ``.json`` and ``.md`` are written to ``output``; finished components stay in
+    ``<name>.work`` under it. Columns that the treebank leaves empty are not learned. Progress is
+    called from several threads if *jobs* is more than one; each job takes a core and up to 700 MB.
     """
     work = output / f"{name}.work"
     work.mkdir(parents=True, exist_ok=True)
@@ -121,8 +99,6 @@ def train(
 
 @dataclass(frozen=True)
 class _Training:
-    """What every component's training needs to know."""
-
     work: Path
     recipe: Recipe
     jobs: int
@@ -196,7 +172,6 @@ def _run_all(training: _Training, tasks: Sequence[_Task]) -> list[Path]:
 
 
 def _run(training: _Training, task: _Task) -> Path:
-    """Train one component, or find it finished."""
     output = training.work / f"{task.component}-{_key(task)}.udpipe"
     total = _rounds(task.options)
 

@@ -17,7 +17,7 @@ from syntax.errors import ParsebankError, WorkerDiedError
 
 _DEATHS_ALLOWED: Final = 1
 _AHEAD_SECONDS: Final = 0.05
-"""How long before its deadline a text in work is given up, to be answered with the reason."""
+"""Time before its deadline at which a text in work is given up, to be answered with the reason."""
 
 _GRACE_SECONDS: Final = 0.1
 _GRACE_FACTOR: Final = 2.0
@@ -28,8 +28,8 @@ class Feeder:
 
     Most parsers answer text by text. When such a worker dies or exceeds a deadline, the first
     unanswered text is the cause, and the texts after it are queued again. A bulk parser answers a
-    batch as a whole, so the cause is unknown; each unanswered text is tried again alone, and only
-    the one that causes the failure fails.
+    batch as a whole, so each unanswered text is tried again alone, and only the one that causes the
+    failure fails.
 
     A worker is killed at the deadline of the text that it parses (bulk parser: the earliest of the
     batch). Under load every batch holds a text close to its deadline, and killing a healthy worker
@@ -38,11 +38,7 @@ class Feeder:
     (`WorkerPool.stream`).
 
     Args:
-        queue: The queue that texts go back to.
-        stats: Counts of texts and batches.
-        stages: Times of waiting and parsing.
-        bulk: Whether the parser answers a batch as a whole.
-        spend: Told for how many seconds a worker has computed on a text in vain; gives the error
+        spend: Called with the seconds that a worker has computed on a text in vain; gives the error
             of a text that is too slow rather than late.
         most_seconds: The longest that a request may take.
     """
@@ -64,7 +60,7 @@ class Feeder:
         self._most_seconds = most_seconds
 
     async def feed(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
-        """Have a worker parse a batch; returns the reason if the worker is dead afterwards."""
+        """Have a batch parsed; returns the reason if the worker is dead afterwards."""
         pending = deque(batch)
         started, computed = _now(), worker.usage.cpu_seconds()
         for text in batch:
@@ -98,7 +94,6 @@ class Feeder:
             self._settle(pending, outcome)
 
     async def _await_all(self, worker: ParserProcess, pending: deque[PendingText]) -> None:
-        """Receive the outcomes of the whole batch."""
         texts = list(pending)
         started = _now()
         for text in texts:
@@ -114,7 +109,7 @@ class Feeder:
             self._stages.observe("parse", seconds / len(texts))
 
     def _kill_deadline(self, texts: list[PendingText]) -> float:
-        """When to kill a worker that starts on these texts now, in the event loop's time."""
+        """Time to kill a worker that starts on these texts now, in the event loop's time."""
         expected = self._queue.expected_seconds(sum(text.words for text in texts))
         earliest = min(text.request.deadline for text in texts) - _AHEAD_SECONDS
         grace = min(_GRACE_SECONDS + _GRACE_FACTOR * expected, self._most_seconds)
@@ -125,12 +120,7 @@ class Feeder:
         self._stats.texts += 1
 
     def _pass_over(self, pending: deque[PendingText], spent: float) -> None:
-        """After a timeout: settle the texts that are past their deadline.
-
-        Args:
-            pending: The unanswered texts of the batch.
-            spent: Seconds for which the worker has computed on the first of them.
-        """
+        """Settle the texts that are past their deadline, after a timeout of ``spent`` seconds."""
         if self._is_unclear(pending):
             _separate(pending)
         # Also if nobody waits for it any more: who has left may come back with it.
@@ -141,7 +131,7 @@ class Feeder:
                 text.settle(text.request.too_late())
 
     def _blame(self, pending: deque[PendingText]) -> None:
-        """After a death: count it against the text in work, which fails at the second death."""
+        """Count a death against the text in work, which fails at the second death."""
         if self._is_unclear(pending):
             _separate(pending)
             return

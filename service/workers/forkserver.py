@@ -1,7 +1,7 @@
 """The fork server: a process that loads a model once and forks the workers that parse with it.
 
-Forking after the load lets the workers share the model's memory (55 of 57 MB) and starts a worker
-in milliseconds. The service itself has threads and must not fork.
+Workers share the model's memory (55 of 57 MB) and start in milliseconds. The service itself has
+threads and must not fork.
 
 The service sends the model over a *control* socket, then commands of one byte and a number. When
 the control socket closes, or the kernel reports the service's death, the fork server kills its
@@ -30,7 +30,7 @@ from service.workers.wire import receive, send
 from syntax.errors import ModelLoadError, ParsebankError
 
 COMMAND: Final = struct.Struct("!cI")
-"""``F`` forks a worker for the socket that is sent with it; ``K`` kills the worker with the pid."""
+"""Commands: ``F`` forks a worker for the socket that comes with it; ``K`` kills a pid."""
 
 FORK: Final = b"F"
 KILL: Final = b"K"
@@ -38,7 +38,6 @@ KILL: Final = b"K"
 _NICENESS: Final = 5
 
 Answer = Callable[[Sequence[ParseInput]], Iterator[Outcome]]
-"""Parses a batch."""
 
 
 def main() -> None:
@@ -56,7 +55,6 @@ def main() -> None:
 
 
 def _load(control: socket.socket) -> None:
-    """Load the model that the service sends, then serve commands."""
     model, limits, device = receive(control)
     try:
         parser = load_parser(model, device)
@@ -100,7 +98,7 @@ def _serve(control: socket.socket, answer: Answer) -> None:
 
 
 def _handle(control: socket.socket, children: set[int], answer: Answer) -> bool:
-    """Execute one command; ``False`` when the service has closed the control socket."""
+    """Execute a command; ``False`` when the service has closed the control socket."""
     command, sockets, _, _ = socket.recv_fds(control, COMMAND.size, 1, socket.MSG_WAITALL)
     if len(command) < COMMAND.size:
         return False
@@ -134,7 +132,7 @@ def _fork(control: socket.socket, channel: socket.socket, answer: Answer) -> int
 
 
 def _work(channel: socket.socket, answer: Answer) -> None:
-    """Answer batches text by text, so that the service knows on which text a worker died."""
+    """Answer text by text, so that the service knows on which text a worker died."""
     send(channel, os.getpid())
     while True:
         batch: list[ParseInput] = receive(channel)

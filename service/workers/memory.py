@@ -1,4 +1,4 @@
-"""What processes take: memory, and time of the processor."""
+"""Memory and processor time of processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import psutil
 
 
 class Usage:
-    """What a process has used: memory since the first look at it, and time of the processor.
+    """Growth of a process's memory since the first look at it, and its processor time.
 
-    What grows is its resident memory without that of mapped files. Pages that a fork shares with
+    Growth is of resident memory without that of mapped files. Pages that a fork shares with
     its parent count as its own from the start, so that these are new pages, such as leaks. A look
-    takes 10 to 20 µs, where what a process has for itself (USS) takes 1 to 6 ms.
+    takes 10 to 20 µs, while USS takes 1 to 6 ms.
     """
 
     def __init__(self, pid: int) -> None:
@@ -23,7 +23,7 @@ class Usage:
             self._process = None
 
     def growth(self) -> int:
-        """Bytes that it has grown by; 0 if it is gone."""
+        """Bytes of growth; 0 if the process is gone."""
         if self._process is None:
             return 0
         try:
@@ -36,7 +36,6 @@ class Usage:
         return size - self._first
 
     def cpu_seconds(self) -> float:
-        """Seconds for which it has computed; 0 if it is gone."""
         if self._process is None:
             return 0.0
         try:
@@ -47,11 +46,10 @@ class Usage:
 
 
 def shared_bytes(pids: Iterable[int]) -> int:
-    """What forked processes take together, pages that they share counted once.
+    """Memory of forked processes together, pages that they share counted once.
 
-    This adds up their proportional sizes (PSS, some milliseconds each). Where the system does not
-    tell these, it is what each has for itself (USS) and what the largest shares. A process that
-    is gone counts nothing.
+    This adds up their proportional sizes (PSS, some milliseconds each), or else their own sizes
+    (USS) and the shared pages of the largest. A process that is gone counts nothing.
     """
     sizes = [size for pid in pids if (size := _sizes(pid)) is not None]
     if all(proportional is not None for _, _, proportional in sizes):
@@ -61,7 +59,6 @@ def shared_bytes(pids: Iterable[int]) -> int:
 
 
 def _sizes(pid: int) -> tuple[int, int, int | None] | None:
-    """Resident, own and proportional size."""
     try:
         info = psutil.Process(pid).memory_full_info()
     except psutil.Error:

@@ -23,8 +23,7 @@ from service.workers.stats import PoolStats, Reason, StatsByParser
 from syntax.errors import ModelLoadError, ParsebankError, WorkerDiedError
 
 STARTS: Final = 4
-"""How often a fork server is started in a row that does not come to fork a worker. Whoever kills
-one may kill the next; a file that crashes its library does so every time."""
+"""Most starts in a row: a file that crashes its library does so every time."""
 
 COUNTED_AT_ONCE: Final = 100_000
 """Characters whose words are counted in the event loop, in a millisecond; more, in a thread."""
@@ -38,16 +37,9 @@ class WorkerPool:
     """A fork server and its workers; belongs to one event loop.
 
     Args:
-        model: The model to load.
         fingerprint: Expected fingerprint of the parser; the file may change before it is loaded.
-        settings: Number of workers, limits, deadlines.
         stats: Counts to continue; new ones when left out.
-        stages: Times of waiting and parsing.
         slow: Texts that no worker is given again; none when left out.
-
-    Attributes:
-        queue: The texts that wait.
-        busy: Number of workers that are parsing a batch.
     """
 
     def __init__(
@@ -83,7 +75,6 @@ class WorkerPool:
         self._is_stopped = False
 
     async def start(self) -> None:
-        """Load the model and start the workers."""
         try:
             self._fork_server = await self._start_fork_server()
             workers = [await self._spawn() for _ in range(self._settings.workers)]
@@ -96,7 +87,6 @@ class WorkerPool:
         ]
 
     async def stop(self) -> None:
-        """End every process; open texts fail."""
         self._is_stopped = True
         for slot in self._slots:
             slot.cancel()
@@ -109,12 +99,11 @@ class WorkerPool:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no text waits or is being parsed."""
         return not self.queue and not self.busy
 
     @property
     def is_broken(self) -> bool:
-        """Whether a worker could not be replaced; a new pool may succeed."""
+        """True if a worker could not be replaced; a new pool may succeed."""
         return any(slot.done() for slot in self._slots)
 
     @property
@@ -143,13 +132,8 @@ class WorkerPool:
     ) -> AsyncGenerator[tuple[int, Outcome], None]:
         """Parse texts as `parse` does; gives position and outcome of each as it is known.
 
-        Closing the iterator (or cancelling the task that waits for it) takes what still waits
-        out of the queue.
-
-        Args:
-            items: See `parse`.
-            deadline: See `parse`.
-            first: Take the next turn of all requests.
+        Closing the iterator, or cancelling its task, removes waiting texts from the queue. If
+        ``first``, the request has the next turn.
         """
         loop = asyncio.get_running_loop()
         arrived = loop.time()
@@ -171,7 +155,6 @@ class WorkerPool:
             self.queue.withdraw(request)
 
     async def _run_slot(self, worker: ParserProcess) -> None:
-        """Feed the worker of a slot, and replace it when needed."""
         settings = self._settings
         try:
             while True:
@@ -187,7 +170,6 @@ class WorkerPool:
             self._fail_all(error)
 
     async def _serve(self, worker: ParserProcess, batch: list[PendingText]) -> Reason | None:
-        """Have a batch parsed; returns the reason if the worker must be replaced."""
         if worker.is_gone:
             self.queue.put_back(batch)
             return "died"
@@ -198,10 +180,7 @@ class WorkerPool:
             self.busy -= 1
 
     def _recycle_reason(self, worker: ParserProcess) -> Reason | None:
-        """Why an idle worker should be recycled, if so: its number of texts or its growth.
-
-        Growth counts from the end of the first batch, in which libraries load what they need.
-        """
+        """Reason to recycle a worker; growth counts from the end of its first batch."""
         if worker.texts >= self._settings.worker_max_texts:
             return "recycled_texts"
         if worker.usage.growth() > self._settings.worker_max_growth_mb * _MIB:
@@ -227,11 +206,7 @@ class WorkerPool:
             raise AssertionError("the last try returns or raises")
 
     async def _start_fork_server(self) -> ForkServer:
-        """Load the model; one more time if the process was killed meanwhile.
-
-        Raises:
-            ModelLoadError: The model cannot be loaded.
-        """
+        """Load the model; one more time if the process was killed meanwhile."""
         settings = self._settings
         limits = Limits(settings.max_chars_per_text, settings.max_words_per_sentence)
 
@@ -270,5 +245,4 @@ def _words(items: Sequence[ParseInput]) -> list[int]:
 
 
 def unloaded() -> WorkerDiedError:
-    """The error of texts whose model is being unloaded."""
     return WorkerDiedError("the parser is being unloaded; send the text again")

@@ -30,7 +30,8 @@ _BASE_BYTES: Final = 100 * _MIB
 _BULK_BASE_BYTES: Final = 400 * _MIB
 _BYTES_PER_BYTE: Final = 4
 """Measured with two workers: UDPipe takes 95 MB with 5 MB of model in files, Stanza, which brings
-torch along, 470 MB with 11 MB."""
+torch along, 470 MB with 11 MB.
+"""
 
 _ONE_WORD: Final = ParseInput("pretokenized", tokens=("word",))
 
@@ -65,13 +66,10 @@ class WorkerPools:
     async def parse(
         self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
     ) -> list[Outcome]:
-        """Parse texts with a model, which is loaded on first use.
+        """Parse texts that `service.pipeline.check_input` accepted; the first use loads the model.
 
-        Args:
-            model: The model.
-            fingerprint: Fingerprint of the parser; a replaced file gets new workers.
-            items: Texts that `service.pipeline.check_input` has accepted.
-            deadline: In the event loop's time.
+        A replaced file, with another fingerprint, gets new workers. The deadline is in the event
+        loop's time.
 
         Raises:
             ModelLoadError: The model cannot be loaded.
@@ -85,7 +83,7 @@ class WorkerPools:
     async def stream(
         self, model: ModelFile, fingerprint: str, items: Sequence[ParseInput], deadline: float
     ) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """As `parse`, but yields position and outcome of each text as it is known.
+        """Yield position and outcome of each text of `parse` as it is known.
 
         Every text is yielded exactly once, at its deadline at the latest. The first step raises
         the errors of `parse`. Closing the iterator early (`contextlib.aclosing`) removes waiting
@@ -99,11 +97,7 @@ class WorkerPools:
                 yield answer
 
     async def probe(self, model: ModelFile, fingerprint: str, deadline: float) -> None:
-        """Check that parsing works: parse one word, ahead of the queue.
-
-        Raises:
-            WorkError: Parsing fails.
-        """
+        """Check that parsing works: parse one word, ahead of the queue."""
         async with (
             self._lease(model, fingerprint, deadline) as pool,
             aclosing(pool.stream([_ONE_WORD], deadline, first=True)) as answers,
@@ -113,22 +107,11 @@ class WorkerPools:
                     raise outcome
 
     async def load(self, model: ModelFile, fingerprint: str) -> None:
-        """Load a model, unless it is loaded."""
         async with self._lease(model, fingerprint, None):
             pass
 
     async def unload(self, name: str) -> bool:
-        """Stop a model's processes; the next text reloads it.
-
-        Args:
-            name: Name of the model, or fingerprint of its parser.
-
-        Returns:
-            Whether the model was loaded.
-
-        Raises:
-            ConflictError: The model is loading, or texts wait for it.
-        """
+        """Stop the processes of a model, by name or fingerprint; true if it was loaded."""
         keys = [key for key in self._slots if name in key]
         for key in keys:
             if not self._slots[key].is_unused:
@@ -140,11 +123,7 @@ class WorkerPools:
         return bool(keys)
 
     async def drain(self, seconds: float) -> None:
-        """Refuse new texts, finish the accepted ones, then stop every process.
-
-        Args:
-            seconds: Longest wait; open texts then fail with `WorkerDiedError`.
-        """
+        """Refuse new texts, finish the accepted ones within the time, then stop."""
         self._is_closing = True
         try:
             async with asyncio.timeout(seconds):
@@ -165,7 +144,6 @@ class WorkerPools:
     async def _lease(
         self, model: ModelFile, fingerprint: str, deadline: float | None
     ) -> AsyncIterator[WorkerPool]:
-        """A loaded pool, which stays loaded during the block."""
         self._check_open()
         async with AsyncExitStack() as stack:
             stack.enter_context(self._counted())
@@ -184,7 +162,6 @@ class WorkerPools:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Count a running request, which `drain` waits for."""
         self._users += 1
         self._quiet.clear()
         try:
@@ -207,7 +184,6 @@ class WorkerPools:
         return None if slot is None or slot.has_failed else slot
 
     async def _open(self, key: _Key, model: ModelFile) -> _Slot:
-        """Start to load a model, once there is memory for it."""
         await self._dismiss(
             other
             for other, slot in self._slots.items()
@@ -223,11 +199,7 @@ class WorkerPools:
         return self._slots[key]
 
     async def _make_space(self, model: ModelFile) -> int:
-        """Unload the least recently used models until this one fits, or is the only one.
-
-        Returns:
-            Expected size of the model in bytes.
-        """
+        """Unload the least recently used models until this one fits; returns its expected bytes."""
         limit = self._settings.model_memory_mb * _MIB
         while self._slots:
             await self._measure()
@@ -245,7 +217,6 @@ class WorkerPools:
         return self._expected(model)
 
     async def _measure(self) -> None:
-        """Measure the memory of the loaded models."""
         loaded = [slot for slot in self._slots.values() if slot.is_loaded]
         families = [slot.pool.pids for slot in loaded]
         sizes = await asyncio.to_thread(lambda: [shared_bytes(pids) for pids in families])
@@ -253,7 +224,6 @@ class WorkerPools:
             slot.bytes = self._measured[slot.pool.model.name] = size
 
     def _expected(self, model: ModelFile) -> int:
-        """The last measured size of a model, else an estimate from its files."""
         if model.name in self._measured:
             return self._measured[model.name]
         base = _BULK_BASE_BYTES if BACKENDS[model.backend].bulk else _BASE_BYTES
@@ -280,12 +250,7 @@ class WorkerPools:
 
 
 class _Slot:
-    """A pool that is loaded or loading.
-
-    Attributes:
-        bytes: Measured size in memory, or the expected size before the first measurement.
-        starting: Task that loads the model.
-    """
+    """A pool that is loaded or loading; ``bytes`` are measured, or at first expected."""
 
     def __init__(self, pool: WorkerPool, expected: int) -> None:
         self.pool = pool
@@ -296,7 +261,6 @@ class _Slot:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Keep the pool loaded during the block."""
         self._users += 1
         try:
             yield

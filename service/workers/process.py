@@ -1,4 +1,4 @@
-"""The service's handles on a fork server and the parser processes that it forks."""
+"""Handles of the service on a fork server and its parser processes."""
 
 from __future__ import annotations
 
@@ -36,17 +36,7 @@ class ForkServer:
     async def start(
         cls, model: ModelFile, limits: Limits, device: str, timeout: float
     ) -> ForkServer:
-        """Start the process and wait until it has loaded the model.
-
-        Args:
-            model: The model.
-            limits: Limits of the texts.
-            device: ``auto``, ``cpu`` or ``cuda``.
-            timeout: Seconds to load the model.
-
-        Raises:
-            ModelLoadError: The model cannot be loaded, or not within ``timeout`` seconds.
-        """
+        """Wait until the model is loaded; a `ModelLoadError` after ``timeout`` seconds."""
         try:
             started = cls(*_spawn())
         except OSError as error:
@@ -87,11 +77,7 @@ class ForkServer:
         return self._process.pid
 
     async def fork(self) -> ParserProcess:
-        """Fork a parser process.
-
-        Raises:
-            WorkerDiedError: The fork server or the new process is dead or does not answer.
-        """
+        """Fork a worker; a `WorkerDiedError` if a process is dead or does not answer."""
         reader, writer = await _streams(self._request_worker())
         try:
             async with asyncio.timeout(_FORK_SECONDS):
@@ -105,7 +91,7 @@ class ForkServer:
         return ParserProcess(pid, self, reader, writer)
 
     def kill(self, pid: int) -> None:
-        """Kill a parser process through the fork server, which knows whether the pid is valid."""
+        """Kill through the fork server, which knows if the pid is valid."""
         with contextlib.suppress(OSError):
             self._control.send(COMMAND.pack(KILL, pid))
 
@@ -119,7 +105,7 @@ class ForkServer:
             await asyncio.to_thread(self._process.wait)
 
     async def _ended(self) -> str:
-        """How the process ended; call it once its socket is closed."""
+        """Words for the end of the process; call this once the socket is closed."""
         try:
             status = await asyncio.to_thread(self._process.wait, _GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -127,7 +113,6 @@ class ForkServer:
         return how_ended(status)
 
     def _request_worker(self) -> socket.socket:
-        """Send the command to fork; returns the service's end of the new socket."""
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
@@ -156,12 +141,7 @@ class ForkServer:
 
 
 class ParserProcess:
-    """A forked process that parses, and the socket to it.
-
-    Attributes:
-        pid: Process id.
-        texts: Number of texts sent to it so far.
-    """
+    """A forked process that parses, and the socket to it."""
 
     def __init__(
         self,
@@ -179,7 +159,6 @@ class ParserProcess:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is known to have closed its socket."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     def send(self, batch: Sequence[ParseInput]) -> None:
@@ -188,28 +167,22 @@ class ParserProcess:
         self._writer.write(pack(list(batch)))
 
     async def receive(self) -> Parse | ParsebankError:
-        """The next outcome.
-
-        Raises:
-            EOFError: The process is dead.
-        """
+        """Outcome of a text; an `EOFError` if the process is dead."""
         answer: Parse | ParsebankError = await receive_async(self._reader)
         return answer
 
     def kill(self) -> None:
-        """Kill the process."""
         self._fork_server.kill(self.pid)
         self._writer.close()
 
     async def end(self) -> None:
-        """Kill the process and wait until its socket is closed."""
         self.kill()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
 
 async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Streams on a socket; the socket is closed if the caller is cancelled."""
+    """Open streams on a socket, which is closed if the caller is cancelled."""
     try:
         return await asyncio.open_connection(sock=channel)
     except BaseException:
@@ -218,7 +191,7 @@ async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asynci
 
 
 def _spawn() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a fork server in its own process group, so that Ctrl-C reaches only the service."""
+    """Start in a process group of its own, so that Ctrl-C reaches only the service."""
     control, theirs = socket.socketpair()
     with theirs:
         try:

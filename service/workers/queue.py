@@ -26,9 +26,8 @@ class PendingText:
     Attributes:
         words: Words for budgets, at least 1.
         position: Index in the request.
-        outcome: The parse or error, once known.
         deaths: Workers that died while parsing it.
-        alone: Whether it needs a batch of its own, because a worker died or took too long on a
+        alone: True if it needs a batch of its own, because a worker died or took too long on a
             batch that held it.
         began: When a worker began to parse it, in the event loop's time.
     """
@@ -44,31 +43,27 @@ class PendingText:
 
     @property
     def is_open(self) -> bool:
-        """Whether its outcome is unknown and the request still waits for it."""
         return self.outcome is None and not self.request.is_closed
 
     def settle(self, outcome: Outcome) -> None:
-        """Set the outcome, unless it is set or the request is closed."""
         if self.is_open:
             self.outcome = outcome
             self.request.answers.put_nowait((self.position, outcome))
 
 
 class PendingRequest:
-    """The texts of one request.
+    """The texts of one request; times are in the event loop's time.
 
     Args:
-        items: The texts.
-        words: About how many words each has.
-        arrived: Time of arrival, in the event loop's time.
-        deadline: Time at which open texts fail, in the event loop's time.
+        words: Estimated number of words of each text.
+        deadline: Time at which open texts fail.
 
     Attributes:
         answers: Position and outcome of each text, in the order in which they are settled.
         waiting: Texts that no worker is parsing; maintained by the `FairQueue`.
         words: Number of words in ``waiting``.
         credit: Words that the request may still take in its turn; negative after a long text.
-        is_closed: Whether the caller has stopped waiting.
+        is_closed: True if the caller has stopped waiting.
     """
 
     def __init__(
@@ -87,7 +82,6 @@ class PendingRequest:
         self.is_closed = False
 
     def refuse(self, refusal: Callable[[ParseInput], ParsebankError | None]) -> None:
-        """Settle the texts that are refused, before the request is queued."""
         for text in self.texts:
             if (error := refusal(text.item)) is not None:
                 text.settle(error)
@@ -95,12 +89,10 @@ class PendingRequest:
         self.words = sum(text.words for text in self.waiting)
 
     def settle(self, error: ParsebankError) -> None:
-        """Settle all open texts with an error."""
         for text in self.texts:
             text.settle(error)
 
     def too_late(self) -> DeadlineError:
-        """The error of texts that are open at the deadline."""
         seconds = max(0.0, round(self.deadline - self.arrived, 1))
         return DeadlineError(
             f"the text was not parsed within {seconds:g} s; send fewer or shorter texts at once, "
@@ -118,14 +110,8 @@ class FairQueue:
     a request of a thousand texts does not delay a request of one. Operations take constant time,
     except one step per ``quantum`` words of debt.
 
-    Args:
-        capacity: Most words that may wait.
-        workers: Number of workers that take from the queue.
-        quantum: Words that a request takes in its turn.
-
     Attributes:
-        words: Number of words that wait.
-        texts: Number of texts that wait.
+        words, texts: Number of words and texts that wait.
     """
 
     def __init__(self, capacity: int, workers: int, quantum: int) -> None:
@@ -143,11 +129,7 @@ class FairQueue:
         return self.texts
 
     def put(self, request: PendingRequest, first: bool = False) -> None:
-        """Queue all texts of a request, or none.
-
-        Args:
-            request: A new request.
-            first: Whether it gets the next turn.
+        """Queue all texts of a request, or none; ``first`` gives it the next turn.
 
         Raises:
             OverloadedError: The queue is too full now.
@@ -170,7 +152,6 @@ class FairQueue:
             self._grow(text.words, 1)
 
     def expire(self, request: PendingRequest) -> None:
-        """Settle the open texts of a request whose deadline has passed."""
         request.settle(request.too_late())
         self._take_out(request)
 
@@ -180,14 +161,10 @@ class FairQueue:
         self._take_out(request)
 
     async def take(self, budget: int, wait: float = 0.0) -> list[PendingText]:
-        """Wait for texts, and take a batch of about ``budget`` words.
+        """Take a batch of about ``budget`` words, after up to ``wait`` seconds for a full one.
 
         A batch is at most one worker's share of the waiting words, so that a few short texts are
         spread over the workers.
-
-        Args:
-            budget: Words of a full batch.
-            wait: Seconds to wait for a full batch once a text waits.
         """
         while True:
             await self._fill(1)
@@ -199,7 +176,6 @@ class FairQueue:
                 return batch
 
     def drain(self) -> list[PendingText]:
-        """Take all texts."""
         requests = list(self._turns)
         texts = [text for request in requests for text in request.waiting]
         for request in requests:
@@ -207,7 +183,6 @@ class FairQueue:
         return texts
 
     def learn(self, words: int, seconds: float) -> None:
-        """Record the seconds that a worker took for some words."""
         self._known_words = _MEMORY * self._known_words + words
         self._known_seconds = _MEMORY * self._known_seconds + seconds
 
@@ -235,7 +210,6 @@ class FairQueue:
             request.words = 0
 
     async def _fill(self, words: int) -> None:
-        """Wait until at least ``words`` words are queued."""
         while self.words < words:
             self._filled.clear()
             await self._filled.wait()

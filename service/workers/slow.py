@@ -12,11 +12,10 @@ from service.settings import Settings
 from syntax.errors import TextTooSlowError
 
 SHARE: Final = 0.5
-"""Share of `request_deadline_seconds` that workers must have computed on a text in vain, for the
-text to be too slow."""
+"""Share of `request_deadline_seconds` computed in vain after which a text is too slow."""
 
 REMEMBERED_SECONDS: Final = 3_600.0
-"""After this time a text may be tried again: a verdict that was wrong mends itself."""
+"""Time after which a text may be tried again, in case the verdict was wrong."""
 
 MOST: Final = 1_000
 
@@ -25,7 +24,7 @@ _Key = tuple[str, bytes]
 
 @dataclass(slots=True)
 class _Vain:
-    """What was spent on a text without an answer, and until when that is remembered."""
+    """Seconds spent on a text without an answer, and the end of this memory."""
 
     seconds: float
     until: float
@@ -34,8 +33,7 @@ class _Vain:
 class SlowTexts:
     """The texts that workers gave up, of all models; in memory only, so a restart forgets them.
 
-    What counts is the processor's time: that a text waits in the queue, or its worker for a
-    processor, is no fault of the text.
+    Only processor time counts: waiting is not a fault of the text.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -43,13 +41,7 @@ class SlowTexts:
         self._known: dict[_Key, _Vain] = {}
 
     def add(self, fingerprint: str, item: ParseInput, seconds: float) -> TextTooSlowError | None:
-        """Remember that a worker has computed on a text in vain; the text's error if it is one.
-
-        Args:
-            fingerprint: Of the parser.
-            item: The text.
-            seconds: Of the processor.
-        """
+        """Add processor seconds spent on a text in vain; returns its error if it is too slow."""
         if len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
         now = time.monotonic()
@@ -59,7 +51,6 @@ class SlowTexts:
         return self.error(fingerprint, item)
 
     def error(self, fingerprint: str, item: ParseInput) -> TextTooSlowError | None:
-        """The error of a text that is too slow for a parser."""
         known = self._known.get(_key(fingerprint, item)) if self._known else None
         if known is None or known.seconds < self._allowed or known.until <= time.monotonic():
             return None

@@ -1,4 +1,4 @@
-"""Counts of what the workers have done, by model."""
+"""Counts of the workers' texts and batches, by model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from prometheus_client import Histogram
 from service.timing import SECONDS
 
 Reason = Literal["died", "deadline", "recycled_texts", "recycled_memory"]
-"""Why a worker was replaced: it died; it was killed after a deadline; it had parsed
-``worker_max_texts``; it had grown by ``worker_max_growth_mb``."""
+"""Reason why a worker was replaced: it died; it was killed after a deadline; it had parsed
+``worker_max_texts``; it had grown by ``worker_max_growth_mb``.
+"""
 
 _WORDS: Final = (1, 5, 10, 25, 50, 100, 200, 350, 700, 1_500, 5_000)
 
@@ -25,9 +26,6 @@ class PoolStats:
         batch_words: Words of each completed batch.
         batch_seconds: Seconds from sending each completed batch to its last answer.
         texts: Texts answered by a parse or by an error of the text.
-        replaced: Workers replaced, by `Reason`.
-        loads: Times that the model was loaded.
-        fork_server_restarts: Times that the fork server died and was replaced.
     """
 
     batch_words: Histogram
@@ -39,11 +37,7 @@ class PoolStats:
 
 
 class StatsByParser(dict[str, PoolStats]):
-    """The counts of all models, by name; a model's begin with the first look at them.
-
-    Attributes:
-        histograms: Of batches, by model.
-    """
+    """Counts of all models, by name, made at first access; `histograms` are of batches."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,6 @@
 """Frames between the service and its parser processes: a length, then a pickle.
 
-Both ends are ours and talk over a private socket pair, so pickle is safe here; it is also the
-fastest way to move the lists of a `syntax.Parse`.
+Both ends are ours and talk over a private socket pair, so pickle is safe here.
 """
 
 from __future__ import annotations
@@ -16,32 +15,22 @@ _LENGTH: Final = struct.Struct("!I")
 
 
 def pack(message: Any) -> bytes:
-    """One frame."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(body)) + body
 
 
 def send(channel: socket.socket, message: Any) -> None:
-    """Send one frame over a blocking socket."""
     channel.sendall(pack(message))
 
 
 def receive(channel: socket.socket) -> Any:
-    """Receive one frame from a blocking socket.
-
-    Raises:
-        EOFError: The other end is gone.
-    """
+    """Receive a frame; an `EOFError` if the other end is gone."""
     (length,) = _LENGTH.unpack(_read_exactly(channel, _LENGTH.size))
     return pickle.loads(_read_exactly(channel, length))
 
 
 async def receive_async(reader: asyncio.StreamReader) -> Any:
-    """Receive one frame.
-
-    Raises:
-        EOFError: The other end is gone.
-    """
+    """Receive a frame; an `EOFError` if the other end is gone."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         return pickle.loads(await reader.readexactly(length))

@@ -1,7 +1,4 @@
-"""The bundled sample: 500 English sentence pairs, written for this project, where syntax decides.
-
-`make.py` beside it writes its files.
-"""
+"""The bundled sample: 500 English sentence pairs of this project, where syntax decides."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Writes ``train-en.tsv`` and ``dev-en.tsv``: ``python -m clients.benchmarks.sample.make``.
-
-The files are part of the release and change only with the words and patterns in `material`.
-"""
+"""Writes ``train-en.tsv`` and ``dev-en.tsv``: ``python -m clients.benchmarks.sample.make``."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ SEED: Final = 20
 SIZES: Final = {"train": 400, "dev": 100}
 LABELS: Final = ("entailment", "neutral", "contradiction")
 EMPTY_PREMISES: Final = {"train": (137, 286), "dev": (58,)}
-"""Lines whose premise is missing: real benchmarks have such lines, and reports must name them."""
+"""Lines whose premise is missing, as in real benchmarks."""
 
 
 def pairs(rng: random.Random) -> Iterator[tuple[str, str, str]]:
@@ -37,7 +34,6 @@ def pairs(rng: random.Random) -> Iterator[tuple[str, str, str]]:
 
 
 def files() -> dict[str, str]:
-    """Content of each file by split, the same on every machine."""
     source = pairs(random.Random(SEED))
     content = {}
     for split, size in SIZES.items():
@@ -50,7 +46,6 @@ def files() -> dict[str, str]:
 
 
 def _words(rng: random.Random) -> dict[str, str]:
-    """One choice for every slot; a slot in capitals opens a sentence."""
     words = dict(zip("abc", rng.sample(material.PEOPLE, 3), strict=True))
     words |= dict(zip("pq", rng.sample(material.PLACES, 2), strict=True))
     words |= dict(zip(("do", "past", "done"), rng.choice(material.VERBS), strict=True))

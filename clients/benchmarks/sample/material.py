@@ -1,7 +1,6 @@
-"""What the sample's sentences are made of: words and patterns, all written for this project.
+"""Words and patterns of the sample's sentences, all written for this project.
 
-A pattern is a premise with the hypotheses that follow from it, may be true, or cannot be. Its
-hypotheses use the premise's own words, so that only who does what to whom tells them apart.
+Hypotheses use the premise's own words, so that only who does what to whom tells them apart.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ VERBS: Final = (
     *(("forgive", "forgave", "forgiven"), ("overtake", "overtook", "overtaken")),
     *(("draw", "drew", "drawn"), ("recognise", "recognised", "recognised")),
 )
-"""Base, past and participle of verbs that people do to people, either way round."""
 GIVING: Final = (
     *(("lend", "lent", "lent"), ("send", "sent", "sent")),
     *(("hand", "handed", "handed"), ("sell", "sold", "sold")),
@@ -49,7 +47,6 @@ DEEDS: Final = (
     *(("win a prize", "won a prize"), ("forget the umbrella", "forgot the umbrella")),
     *(("go home", "went home"), ("open the window", "opened the window")),
 )
-"""Base and past of what one person does alone."""
 COMPARISONS: Final = (
     *(("taller", "shorter"), ("older", "younger"), ("faster", "slower")),
     *(("richer", "poorer"), ("stronger", "weaker"), ("louder", "quieter")),

@@ -1,7 +1,4 @@
-"""spaCy as a parser: its tokens are UD's words; white space is not shown to the pipeline.
-
-spaCy has no multiword tokens, so each token is one word.
-"""
+"""spaCy as a parser: each token is a word of UD; white space is not shown to the pipeline."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ COMPONENTS: Final = (
     *("tok2vec", "transformer", "curated_transformer", "tagger", "morphologizer"),
     *("parser", "attribute_ruler", "lemmatizer", "trainable_lemmatizer"),
 )
-"""Components that are loaded if a pipeline has them."""
 
 _PARAGRAPH: Final = re.compile(r"\r\n\s*\r\n|\n\s*\n|\r\s*\r")
 
@@ -44,8 +40,7 @@ class Draft:
 
     Attributes:
         surface: Their spans in the text as received.
-        form: The words.
-        starts: Whether each word begins a sentence; ``None`` lets the parser decide.
+        starts: True for a word that begins a sentence; ``None`` lets the parser decide.
     """
 
     surface: Surface
@@ -54,17 +49,11 @@ class Draft:
 
     @property
     def is_one_sentence(self) -> bool:
-        """Whether the words are known to be one sentence."""
         return not any(start is not False for start in self.starts[1:])
 
 
 class SpacyParser(BulkParser):
-    """A spaCy pipeline.
-
-    Args:
-        nlp: A ``spacy.Language``.
-        identity: What the parser is.
-    """
+    """A spaCy pipeline, a ``spacy.Language``."""
 
     lot_words = 2_000
     lot_texts = 64
@@ -87,7 +76,6 @@ class SpacyParser(BulkParser):
         ]
 
     def _drafts(self, item: ParseInput, limit: int) -> list[Draft]:
-        """The words of a text; one sentence that is too long is cut before it is parsed."""
         if item.mode in ("pretokenized", "tokens_mwt") and item.tokens is not None:
             whole, form = joined_surface(item.tokens), list(item.tokens)
         else:
@@ -99,7 +87,6 @@ class SpacyParser(BulkParser):
         return list(_pieces(item, whole, form, limit))
 
     def _words(self, text: str) -> tuple[Surface, list[str]]:
-        """The tokens that spaCy finds, without those of white space."""
         tokens = [token for token in self._nlp.tokenizer(text) if not token.is_space]
         starts = [token.idx for token in tokens]
         form = [token.text for token in tokens]
@@ -107,7 +94,6 @@ class SpacyParser(BulkParser):
         return Surface(starts, ends, [1] * len(form)), form
 
     def _parsed(self, drafts: Sequence[Draft]) -> list[Any]:
-        """The words of each draft as an annotated ``spacy.tokens.Doc``."""
         with _quietly():
             return list(self._nlp.pipe([self._doc(draft) for draft in drafts]))
 
@@ -120,7 +106,7 @@ class SpacyParser(BulkParser):
         return Doc(self._nlp.vocab, words=draft.form, spaces=spaces, sent_starts=draft.starts)
 
     def _finished(self, item: ParseInput, parsed: Sequence[tuple[Draft, Any]], limit: int) -> Parse:
-        """The sentences of a text; those that are too long are cut and parsed again."""
+        """Finish a text; sentences that are too long are cut and parsed again."""
         columns = Columns(item.joined)
         for draft, doc in parsed:
             for first, end, surface in _sentences(draft, doc):
@@ -133,7 +119,7 @@ class SpacyParser(BulkParser):
         return columns.parse()
 
     def _annotation(self, doc: Any, first: int, end: int) -> Annotation:
-        """What spaCy says about the words of a sentence.
+        """Annotation of the words of a sentence.
 
         Words without a head in the sentence but the first of them hang from the first as
         ``parataxis``: spaCy's parser may leave several in a sentence that is given.
@@ -161,7 +147,6 @@ class SpacyParser(BulkParser):
 
 
 def load_spacy(model: ModelFile, identity: ParserIdentity, device: str) -> SpacyParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
-    """Load a pipeline and try it on one word."""
     if files_of(model.path) != model.parts:
         # The fingerprint would be that of a part of the pipeline.
         raise ModelLoadError(
@@ -209,14 +194,12 @@ def _pieces(item: ParseInput, whole: Surface, form: Sequence[str], limit: int) -
 
 
 def _paragraphs(text: str, surface: Surface) -> list[bool | int | None]:
-    """The starts of sentences that are known: the first word, and those after an empty line."""
     gaps = zip(surface.end, surface.start[1:], strict=False)
     later = [True if _PARAGRAPH.search(text[end:start]) else None for end, start in gaps]
     return [True, *later]
 
 
 def _sentences(draft: Draft, doc: Any) -> Iterable[tuple[int, int, Surface]]:
-    """First word, end and surface of each sentence."""
     if draft.is_one_sentence:
         return [(0, len(doc), draft.surface)]
     spans = [(sentence.start, sentence.end) for sentence in doc.sents]

@@ -19,11 +19,9 @@ META: Final = "meta.json"
 CONFIG: Final = "config.cfg"
 
 _FALLBACK: Final = "ROOT"
-"""spaCy's own label of every root."""
 
 
 def find_spacy(folder: Path) -> Iterator[ModelFile]:
-    """The pipelines in a folder: every ``<name>/meta.json`` beside a ``config.cfg``."""
     for path in sorted(folder.glob(f"*/{META}")):
         home = path.parent
         if home.name.startswith(".") or not home.joinpath(CONFIG).is_file():
@@ -44,12 +42,10 @@ def find_spacy(folder: Path) -> Iterator[ModelFile]:
 
 
 def files_of(home: Path) -> tuple[Path, ...]:
-    """Every file of a pipeline."""
     return tuple(sorted(file for file in home.rglob("*") if file.is_file()))
 
 
 def spacy_version() -> str:
-    """Version of the spaCy library; nothing is imported."""
     try:
         return version("spacy")
     except PackageNotFoundError:
@@ -57,7 +53,6 @@ def spacy_version() -> str:
 
 
 def _problem(home: Path, meta: dict[str, Any]) -> str | None:
-    """Why a pipeline cannot be used as a parser of UD."""
     labels = meta.get("labels")
     relations = labels.get("parser") if isinstance(labels, dict) else None
     if not isinstance(relations, list) or not relations:
@@ -73,12 +68,11 @@ def _problem(home: Path, meta: dict[str, Any]) -> str | None:
 
 
 def _is_ud(label: str) -> bool:
-    """Whether a label is a relation of UD; ``||`` marks an arc that was lifted."""
+    """True for a relation of UD; ``||`` marks an arc that was lifted."""
     return all(part == _FALLBACK or deprel_id(part) for part in label.split("||"))
 
 
 def _sources(meta: dict[str, Any]) -> str:
-    """The treebanks that the model says it is made of."""
     sources = meta.get("sources")
     names = [one.get("name") for one in sources or () if isinstance(one, dict)]
     return ", ".join(name for name in names if isinstance(name, str) and name.startswith("UD "))

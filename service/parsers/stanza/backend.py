@@ -35,14 +35,7 @@ from syntax.errors import ParsebankError
 
 
 class StanzaParser(BulkParser):
-    """A Stanza package.
-
-    Args:
-        package: The package, for a process that has to load it itself.
-        identity: What the parser is.
-        device: ``cpu`` or ``cuda``.
-        processors: The package, loaded; without it each process loads it at its first text.
-    """
+    """A Stanza package; without loaded processors each process loads it at its first text."""
 
     # Twice as many gain nothing more.
     lot_words = 1_000
@@ -65,7 +58,6 @@ class StanzaParser(BulkParser):
         return self._loaded or load_engine(self._package, self._device)
 
     def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
-        """Tokenise all texts, check their lengths, and then tag and parse what is left."""
         limit = limits.max_words_per_sentence
         found = [
             attempt(_within, item, drafts, limit)
@@ -81,7 +73,6 @@ class StanzaParser(BulkParser):
         ]
 
     def _tokenized(self, items: Sequence[ParseInput]) -> list[list[Draft]]:
-        """The sentences of each text."""
         longest = self._processors.longest_token
         found = [
             [given_draft(item.tokens or (), longest)] if item.mode == "pretokenized" else []
@@ -116,9 +107,8 @@ class StanzaParser(BulkParser):
 def load_stanza(model: ModelFile, identity: ParserIdentity, device: str) -> StanzaParser:
     """Load a package and try it on one word.
 
-    Workers are forked from the process that loads. On the CPU they share what it has loaded; a
-    GPU's memory cannot be shared so: there the package is only tried, on the CPU, and every worker
-    loads it once more at its first text.
+    On the CPU forked workers share the loaded package; a GPU's memory cannot be shared: there the
+    package is only tried, on the CPU, and every worker loads it at its first text.
     """
     package = package_of(model)
     chosen = choose_device(device)

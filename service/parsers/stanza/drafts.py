@@ -1,4 +1,4 @@
-"""Sentences that have their words and not yet their trees."""
+"""Sentences with words, but without trees."""
 
 from __future__ import annotations
 
@@ -18,20 +18,13 @@ _LINE_BREAK: Final = re.compile(r"[\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One sentence.
-
-    Attributes:
-        surface: Its tokens in the text as received.
-        form: Form of each word, as answered.
-        shown: Each word as the models are to see it.
-    """
+    """One sentence; the models see ``shown`` in place of the words' forms."""
 
     surface: Surface
     form: list[str]
     shown: list[str]
 
     def within(self, item: ParseInput, limit: int) -> Iterator[Draft]:
-        """The sentence, or its pieces if it is too long and may be cut."""
         first = 0
         for surface in within_limit(item.joined, self.surface, limit, item.long_sentences):
             words = slice(first, first + surface.word_count)
@@ -39,7 +32,6 @@ class Draft:
             first = words.stop
 
     def annotation(self, words: Sequence[Any]) -> Annotation:
-        """What Stanza says about the words, under our forms."""
         return Annotation(
             form=self.form,
             lemma=[None if word.text == UNKNOWN else word.lemma for word in words],
@@ -52,34 +44,23 @@ class Draft:
 
 
 def shown_text(item: ParseInput) -> tuple[str, int]:
-    """A text as the tokenizer is to see it, and where in the received one it begins.
-
-    In one sentence, line breaks are spaces, 1:1.
-    """
+    """Text for the tokenizer, and its start; in one sentence, line breaks are spaces, 1:1."""
     text = item.joined if item.mode == "raw" else _LINE_BREAK.sub(" ", item.joined)
     return trimmed(text)
 
 
 def given_draft(tokens: Sequence[str], longest: int) -> Draft:
-    """The sentence whose words are given; the models are not shown those over ``longest``."""
     shown = [token if len(token) <= longest else UNKNOWN for token in tokens]
     return Draft(joined_surface(tokens), list(tokens), shown)
 
 
 def split_draft(tokens: Sequence[str], found: Sequence[Draft], longest: int) -> Draft:
-    """The sentence whose tokens are given, with the words of multiword tokens.
-
-    Args:
-        tokens: The tokens.
-        found: What the tokenizer finds in the joined tokens.
-        longest: The models are not shown words over this length.
-    """
+    """Sentence of given tokens, with the words of multiword tokens in ``found``."""
     form, surface = with_words(tokens, [(draft.form, draft.surface) for draft in found])
     return Draft(surface, form, [word if len(word) <= longest else UNKNOWN for word in form])
 
 
 def read_draft(text: str, sentence: Any, shift: int) -> Draft:
-    """Copy a sentence of Stanza's tokenizer, whose offsets count from ``shift``."""
     starts = [token.start_char + shift for token in sentence.tokens]
     ends = [token.end_char + shift for token in sentence.tokens]
     shown = [[word.text for word in token.words] or [token.text] for token in sentence.tokens]

@@ -36,8 +36,7 @@ class Package:
         folder: The model folder that Stanza is pointed at.
         lang: Stanza's code of the language.
         name: ``default``, or the package's own name.
-        processors: Name of each processor's model.
-        files: Every file that the processors are made of, what they build on included.
+        files: Every file of the processors and of their dependencies.
     """
 
     folder: Path
@@ -48,27 +47,21 @@ class Package:
 
     @property
     def model_name(self) -> str:
-        """``stanza/fr`` for a language's default package, else ``stanza/fr-partut``."""
+        """Name as ``stanza/fr`` (default package) or ``stanza/fr-partut``."""
         suffix = "" if self.name == DEFAULT else f"-{self.name}"
         return f"stanza/{self.lang}{suffix}"
 
     @property
     def treebank(self) -> str:
-        """What the parser was trained from, as Stanza calls it."""
         return self.processors["depparse"].removesuffix(_CHARLM[1]).removesuffix(_CHARLM[0])
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its files are there."""
         return all(map(os.path.isfile, self.files))
 
 
 def find_stanza(folder: Path) -> Iterator[ModelFile]:
-    """The models in a folder: each package whose files are there.
-
-    Raises:
-        ModelLoadError: ``resources.json`` is not readable JSON, or not as Stanza writes it.
-    """
+    """Complete packages; an unreadable ``resources.json`` is a `ModelLoadError`."""
     resources = _languages(folder)
     try:
         packages = [package for package in packages_in(folder, resources) if package.is_complete]
@@ -82,7 +75,6 @@ def find_stanza(folder: Path) -> Iterator[ModelFile]:
 
 
 def package_of(model: ModelFile) -> Package:
-    """The package that a model was found as."""
     for package in packages_in(model.path, _languages(model.path)):
         if package.model_name == model.name and package.is_complete:
             return package
@@ -93,14 +85,7 @@ def package_of(model: ModelFile) -> Package:
 
 
 def packages_in(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]:
-    """The packages of a list that can parse, the default of a language first.
-
-    Another name for the same files is left out.
-
-    Args:
-        folder: Where the files lie, or are to lie.
-        resources: The list.
-    """
+    """Packages of a list that can parse, the default of a language first, without duplicates."""
     for lang, entry in resources.items():
         named = named_packages(entry)
         seen: set[tuple[Path, ...]] = set()
@@ -115,12 +100,12 @@ def packages_in(folder: Path, resources: Mapping[str, Any]) -> Iterator[Package]
 
 
 def named_packages(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """A language's packages by name; older lists have the default package under another key."""
+    """Packages by name; older lists have the default package under another key."""
     return entry.get("packages") or {DEFAULT: entry.get("default_processors")}
 
 
 def needed_files(entry: Mapping[str, Any], processors: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a package consists of, as (kind, name): its processors, and what these build on."""
+    """Processors of a package and their dependencies, as (kind, name)."""
     own = [
         (kind, name)
         for kind in PROCESSORS
@@ -135,7 +120,6 @@ def needed_files(entry: Mapping[str, Any], processors: Mapping[str, Any]) -> lis
 
 
 def stanza_version() -> str:
-    """Version of the Stanza library; nothing is imported."""
     try:
         return version("stanza")
     except PackageNotFoundError:
@@ -143,7 +127,6 @@ def stanza_version() -> str:
 
 
 def read_list(folder: Path) -> dict[str, Any]:
-    """The content of a folder's ``resources.json``; empty if the file is missing."""
     return read_object(folder / RESOURCES)
 
 
@@ -152,7 +135,6 @@ def _languages(folder: Path) -> dict[str, Any]:
 
 
 def _processors(chosen: Any) -> dict[str, str]:
-    """The processors of a package that a parse needs; none if it cannot parse."""
     if not isinstance(chosen, dict) or not all(isinstance(chosen.get(key), str) for key in _NEEDED):
         return {}
     complete = {"lemma": _IDENTITY, **chosen}
@@ -160,7 +142,7 @@ def _processors(chosen: Any) -> dict[str, str]:
 
 
 def _codes(lang: str, resources: Mapping[str, Any]) -> tuple[str, ...]:
-    """The language's codes, ISO's first: ``zh`` before ``zh-hans``, and other codes for it."""
+    """Codes of a language, ISO's first: ``zh`` before ``zh-hans``."""
     aliases = [code for code, entry in resources.items() if entry.get("alias") == lang]
     short = [code for code in aliases if len(code) <= len("xxx")]
     return tuple(dict.fromkeys([lang.partition("-")[0], lang, *short]))

@@ -1,7 +1,6 @@
 """A loaded Stanza pipeline: texts to tokens, and words to trees.
 
-The two steps are apart, so that a sentence's length is known before it costs anything: the parser
-is quadratic, the tokenizer is not.
+A sentence's length is known before the second step, which is quadratic.
 """
 
 from __future__ import annotations
@@ -18,17 +17,12 @@ from syntax.errors import ModelLoadError
 from syntax.extras import missing_extra
 
 UNKNOWN: Final = "<UNK>"
-"""What Stanza shows its models in place of a token too long for them."""
 
 _LONGEST_TOKEN: Final = 1000
 
 
 class StanzaProcessors:
-    """The processors of one pipeline.
-
-    Args:
-        pipeline: A ``stanza.Pipeline``.
-    """
+    """Processors of a ``stanza.Pipeline``."""
 
     def __init__(self, pipeline: Any) -> None:
         self._pipeline = pipeline
@@ -40,12 +34,7 @@ class StanzaProcessors:
         self.longest_token = int(splitting.config.get("max_seqlen", _LONGEST_TOKEN))
 
     def tokenize(self, texts: Sequence[str], *, one_sentence: bool) -> list[Any]:
-        """Tokens and their words of each text, as ``stanza.Document``.
-
-        Args:
-            texts: Texts as `trimmed` gives them.
-            one_sentence: Whether each text is one sentence; it then holds no line break.
-        """
+        """Tokens and words of `trimmed` texts, as ``stanza.Document``."""
         from stanza import Document
 
         documents = [Document([], text=text) for text in texts]
@@ -55,7 +44,6 @@ class StanzaProcessors:
             return found if expand is None else list(expand.bulk_process(found))
 
     def annotate(self, texts: Sequence[Sequence[Sequence[str]]]) -> list[Any]:
-        """Tag, lemmatize and parse the words of each sentence of each text."""
         from stanza import Document
 
         documents = [Document([_rows(words) for words in sentences]) for sentences in texts]
@@ -64,10 +52,9 @@ class StanzaProcessors:
 
 
 def trimmed(text: str) -> tuple[str, int]:
-    r"""The text without what Stanza takes for white space at its edges, and where it begins.
+    r"""Text without what Stanza takes for white space at its edges, and its start.
 
-    Stanza joins texts by empty lines, and would read a line break at an edge otherwise than in a
-    text of its own.
+    Stanza joins texts by empty lines, and would read a line break at an edge otherwise.
 
     >>> trimmed(" \n a b\x85")
     ('a b', 3)
@@ -81,12 +68,6 @@ def trimmed(text: str) -> tuple[str, int]:
 
 
 def load_engine(package: Package, device: str) -> StanzaProcessors:
-    """Load a package.
-
-    Args:
-        package: The package.
-        device: ``cpu`` or ``cuda``.
-    """
     with quietly():
         stanza = _library()
         try:
@@ -111,7 +92,7 @@ def load_engine(package: Package, device: str) -> StanzaProcessors:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Suppress warnings and log lines: they are for people who train models, and may hold texts."""
+    """Suppress warnings and logs: they are for people who train models, and may hold texts."""
     logger = logging.getLogger("stanza")
     level = logger.level
     with warnings.catch_warnings():

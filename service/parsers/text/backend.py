@@ -29,16 +29,11 @@ from syntax.parsing.scripts import apply_lemma_script
 from syntax.trees.mst import are_root, best_relations, spanning_tree
 
 _WINDOW: Final = 254
-"""Pieces of a window, as in training; more would cost time, and few sentences are longer."""
+"""Pieces, as in training; more would cost time, and few sentences are longer."""
 
 
 class TextParser(BulkParser):
-    """A parser of running text.
-
-    Args:
-        model: Its folder.
-        identity: What the parser is.
-    """
+    """A parser of running text."""
 
     lot_words = 4_000
     lot_texts = 256
@@ -70,7 +65,6 @@ class TextParser(BulkParser):
         return Reading(item, pieces, self._labels, usual, self._most, limits)
 
     def _read_on(self, texts: Sequence[Reading]) -> None:
-        """Read the next window of each text."""
         read = self._programs.windows([text.window for text in texts])
         found = [
             (text, sentence)
@@ -82,7 +76,6 @@ class TextParser(BulkParser):
             text.add(sentence, annotation)
 
     def _annotated(self, sentences: Sequence[Found]) -> list[Annotation]:
-        """Tags and trees of sentences."""
         if not sentences:
             return []
         words = self._programs.words(
@@ -103,7 +96,7 @@ class TextParser(BulkParser):
         return annotations
 
     def _relations(self, words: WordStates, heads: Sequence[Ints]) -> Ints:
-        """The best relation of each word. *Shape:* (W,)."""
+        """Best relation of each word. *Shape:* (W,)."""
         lengths = [*map(len, heads)]
         head = np.concatenate(heads)
         before = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
@@ -134,14 +127,12 @@ class TextParser(BulkParser):
 
 
 def load_text_parser(model: ModelFile, identity: ParserIdentity, device: str) -> TextParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
-    """Load a parser and try it on one word."""
     parser = TextParser(model, identity)
     parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
     return parser
 
 
 def text_parser_version() -> str:
-    """Version of how texts are read, and of ONNX Runtime, which is not imported."""
     return f"1, {onnx_version()}"
 
 
@@ -156,6 +147,6 @@ TEXT_PARSER: Final = Backend(
 
 
 def _heads(words: WordStates, first: int, end: int) -> Ints:
-    """The heads of the best tree of words on end; ROOT is the first row of all. *Shape:* (W,)."""
+    """Heads of the best tree of consecutive words; ROOT is the first row of all. *Shape:* (W,)."""
     heads = np.concatenate([words.arc_head[:1], words.arc_head[first:end]])
     return spanning_tree(words.arc_dependent[first:end] @ heads.T).astype(np.int64)

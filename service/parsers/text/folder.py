@@ -1,7 +1,4 @@
-"""The folder of a parser of running text: what is in it, how it is found and read.
-
-`syntax.parsing.folder` names its files. Nothing here imports ONNX Runtime.
-"""
+"""The folder of a parser of running text. Nothing here imports ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -26,13 +23,12 @@ Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Labels(BaseModel):
-    """The names of the classes that the programs choose among.
+    """Names of the classes of the programs.
 
     Attributes:
         split: Scripts of tokens, `syntax.parsing.scripts.split_scripts`.
         tags: Values of each column that the model gives; of ``lemma``, scripts.
-        deprel: Relations.
-        spaces: Whether tokens may have spaces in them.
+        spaces: True if tokens may have spaces in them.
         exceptions: The lemma of a form by its UPOS, where its script is wrong more often.
     """
 
@@ -44,12 +40,7 @@ class Labels(BaseModel):
 
 
 class ModelCard(BaseModel):
-    """The part of ``model.json`` that programs read; its treebanks and licence are for people.
-
-    Attributes:
-        language: ISO code.
-        max_pieces: Pieces that the encoder can read, special tokens included.
-    """
+    """The part of ``model.json`` that programs read; ``max_pieces`` include special tokens."""
 
     model_config = ConfigDict(extra="ignore", arbitrary_types_allowed=True)
 
@@ -61,19 +52,17 @@ class ModelCard(BaseModel):
 
     @property
     def special(self) -> SpecialTokens:
-        """The special tokens of the tokenizer."""
         return SpecialTokens.from_json(self.special_tokens)
 
 
 def find_text_parsers(folder: Path) -> Iterator[ModelFile]:
-    """The models in a folder: every ``<name>/model.json``."""
     for path in sorted(folder.glob(f"*/{CARD}")):
         if not path.parent.name.startswith("."):
             yield model_in(path.parent)
 
 
 def model_in(folder: Path) -> ModelFile:
-    """The model that a folder holds; one that cannot be read has a ``problem``."""
+    """Model of a folder; one that cannot be read has a ``problem``."""
     content: dict[str, Any] = {}
     try:
         content = model_card(folder / CARD)
@@ -89,7 +78,6 @@ def model_in(folder: Path) -> ModelFile:
 
 
 def read_card(folder: Path) -> ModelCard:
-    """The card in a folder; raises `ModelLoadError`."""
     path = folder / CARD
     content = model_card(path)
     if (problem := _problem(path, content)) is not None:

@@ -1,8 +1,8 @@
 """The programs of a parser of running text, run by ONNX Runtime.
 
-What a program gives for a window or a word does not depend on what it is run with, so parses can be
-kept by their content. Matrix products are of integers, with steps that training has fixed. Windows
-are padded to a length that follows from their own, and only windows of one padded length are run
+The output for a window or a word does not depend on what it is run with, so parses can be kept by
+their content. Matrix products are of integers, with steps that training has fixed. Windows are
+padded to a length that follows from their own, and only windows of one padded length are run
 together.
 
 Letters in shapes: ``B`` windows, ``L`` pieces, ``W`` words, ``H`` ROOT and the words, ``D`` width
@@ -30,10 +30,9 @@ Ints = NDArray[np.int64]
 _REMEDY: Final = "train or pull the model again"
 
 _STEP: Final = 8
-"""Windows are padded to a multiple of this many pieces."""
 
 _BATCH_PIECES: Final = 1_024
-"""Pieces of a batch: the states between two layers then stay in the processor's cache."""
+"""Pieces of a batch, so that the states between two layers stay in the processor's cache."""
 
 _RELATION_WORDS: Final = 128
 """Words whose relations are scored together: each takes a vector for every relation."""
@@ -61,7 +60,7 @@ class WordStates:
     Attributes:
         tags: Class of each word by column. *Shape:* (W,) each.
         arc_dependent, arc_head: Their dot product scores an arc. *Shape:* (H, A).
-        relation_dependent, relation_head: Of which relations are scored. *Shape:* (H, R).
+        relation_dependent, relation_head: Inputs of relation scores. *Shape:* (H, R).
     """
 
     tags: Mapping[str, Ints]
@@ -72,13 +71,7 @@ class WordStates:
 
 
 class Programs:
-    """The programs of a parser, loaded.
-
-    Args:
-        folder: Of the parser.
-        columns: The columns of tags that it gives.
-        special: The special tokens around a window.
-    """
+    """The loaded programs of a parser."""
 
     def __init__(self, folder: Path, columns: Sequence[str], special: SpecialTokens) -> None:
         self._special, self._columns = special, list(columns)
@@ -87,7 +80,6 @@ class Programs:
         self._relations = open_program(folder / RELATIONS, _REMEDY)
 
     def windows(self, windows: Sequence[Pieces]) -> list[WindowStates]:
-        """States and scores of the pieces of windows, in their order."""
         found: dict[int, WindowStates] = {}
         first, outside = len(self._special.prefix), self._special.count(1)
         for batch in _batches([len(window) + outside for window in windows]):
@@ -128,7 +120,7 @@ class Programs:
         return np.concatenate(parts)
 
     def _framed(self, windows: Sequence[Pieces]) -> dict[str, NDArray[Any]]:
-        """The inputs of the first program. *Shape:* (B, L)."""
+        """Inputs of the first program. *Shape:* (B, L)."""
         prefix, suffix = self._special.prefix, self._special.suffix
         size = _padded(max(map(len, windows)) + self._special.count(1))
         ids = np.full((len(windows), size), self._special.pad_id, np.int32)
@@ -142,7 +134,7 @@ class Programs:
 
 
 def mean_pieces(arrays_LD: Floats, spans: Ints) -> Floats:
-    """The mean of the rows of each span (first, last). *Shape:* (spans, D)."""
+    """Mean of the rows of each span (first, last). *Shape:* (spans, D)."""
     first, last = spans.T
     sums = arrays_LD[first]
     longest = int((last - first).max(initial=0))
@@ -158,7 +150,6 @@ def _padded(size: int) -> int:
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Positions of windows of one padded length, in batches that are not too large."""
     groups: dict[int, list[int]] = {}
     for at, size in enumerate(sizes):
         groups.setdefault(_padded(size), []).append(at)

@@ -1,9 +1,8 @@
-"""One text being read: which window comes next, and what is found in it.
+"""The state of a text that is read in windows.
 
-A long text is read in windows. A window begins where the sentence begins that the one before did
-not end, so sentences are read whole, each behind what stands before it in its window. What is found
-depends on the text alone. A sentence that is longer than the encoder reads is read in several
-windows, and has one tree all the same.
+A window begins where the sentence begins that the one before did not end, so sentences are read
+whole, each behind the text before it in its window. The result depends on the text alone. A
+sentence that is longer than the encoder reads is read in several windows, but has one tree.
 
 Letters in shapes: ``L`` pieces of a window, ``T`` tokens, ``W`` words, ``D`` width of the encoder.
 """
@@ -34,11 +33,9 @@ _MARGIN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A sentence that has its words and not yet its tree.
+    """A sentence with words, but without a tree.
 
     Attributes:
-        surface: Its tokens.
-        form: Of each word.
         means: Mean of the states of each word's pieces. *Shape:* (W, D).
         index: Place of each word in its token. *Shape:* (W,).
     """
@@ -53,12 +50,8 @@ class Reading:
     """A text that is read window by window.
 
     Args:
-        item: The text.
-        pieces: Its pieces.
-        labels: Of the parser.
         usual: Pieces of a window.
         most: Pieces of the windows of a sentence that is longer.
-        limits: How many words a sentence may have.
     """
 
     def __init__(
@@ -83,16 +76,14 @@ class Reading:
 
     @property
     def is_done(self) -> bool:
-        """True once all of the text is read."""
         return self._error is not None or self._at >= len(self._pieces)
 
     @property
     def window(self) -> Pieces:
-        """The pieces to be read next."""
         return self._pieces.part(self._at, self._at + self._size)
 
     def take(self, read: WindowStates) -> list[Found]:
-        """The sentences that end in the window, those over the limit of words in parts.
+        """Sentences that end in the window, those over the limit of words in parts.
 
         Where none ends, the window is read again, larger, and then the sentence in several windows.
         A sentence over the limit that must not be split is the text's error, and ends its reading.
@@ -117,22 +108,15 @@ class Reading:
             return []
 
     def add(self, found: Found, annotation: Annotation) -> None:
-        """A sentence's tree and tags."""
         self._columns.add(found.surface, annotation)
 
     def parse(self) -> Parse:
-        """The finished parse.
-
-        Raises:
-            NoSentenceError: No word was found.
-            SentenceTooLongError: A sentence was too long.
-        """
         if self._error is not None:
             raise self._error
         return self._columns.parse()
 
     def _kinds(self, window: Pieces, boundary: Floats) -> Ints:
-        """Classes of pieces. A blank line ends a sentence, a line, and mostly a space, a token."""
+        """Classes of pieces; a blank line ends a sentence, a line, and mostly a space, a token."""
         kinds: Ints = boundary.argmax(1)
         white = window.surface % 4
         kinds = np.maximum(kinds, np.where(white >= self._ends_token, TOKEN_END, 0))
@@ -153,7 +137,6 @@ class Reading:
         return int(sure[-1]) if len(sure) else 0
 
     def _found(self, pieces: Pieces, part: _Part) -> Iterator[Found]:
-        """The sentences of pieces on end, the last of which ends one."""
         if self._is_given:
             sentences = iter([self._given(pieces, part)])
         else:
@@ -168,7 +151,6 @@ class Reading:
                 first += fitting.word_count
 
     def _sentences(self, pieces: Pieces, part: _Part) -> Iterator[tuple[Surface, list[str], Ints]]:
-        """Tokens, forms and pieces of the words of each sentence."""
         last = np.flatnonzero(part.kinds >= TOKEN_END)
         spans = np.stack([np.concatenate([[0], last[:-1] + 1]), last], axis=1)
         scripts = mean_pieces(part.split, spans).argmax(1)
@@ -180,7 +162,6 @@ class Reading:
             first = end
 
     def _given(self, pieces: Pieces, part: _Part) -> tuple[Surface, list[str], Ints]:
-        """The sentence of given tokens."""
         surface = joined_surface(self._item.tokens or ())
         starts, ends = list(surface.start), list(surface.end)
         spans = pieces.within(starts, ends)
@@ -208,8 +189,6 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Pieces on end: their classes, and the scores and states that the program gave them."""
-
     kinds: Ints
     states: Floats
     split: Floats

@@ -33,8 +33,7 @@ from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError
 
 _FORCED_BREAK: Final = 500
-"""Tokens after which UDPipe's tokenizer ends a sentence in any case
-(``emergency_sentence_split`` in MorphoDiTa's unicode tokenizer)."""
+"""Tokens of ``emergency_sentence_split`` in MorphoDiTa's unicode tokenizer."""
 
 _MAGIC: Final = b"\x12morphodita_parsito"
 
@@ -44,7 +43,6 @@ _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _PARAGRAPH: Final = re.compile(r"\r\n\s*\r\n|\n\s*\n|\r\s*\r")
 
 _Found = tuple[Any, Surface]
-"""A sentence of UDPipe's, and its tokens in the text as received."""
 
 
 class UdpipeParser:
@@ -56,21 +54,15 @@ class UdpipeParser:
 
     @property
     def identity(self) -> ParserIdentity:
-        """What the parser is."""
         return self._identity
 
     def parse(self, item: ParseInput, limits: Limits) -> Parse:
-        """Tokenise, check every sentence's length, and only then tag and parse."""
         found = self._fitting(item, limits.max_words_per_sentence)
         self._analyse(item, found)
         return _copied(item, found)
 
     def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        """UDPipe does its part of all texts, and only then are they copied.
-
-        Its weights drive Python out of the processor's caches; after each text anew, the copy
-        takes several times as long.
-        """
+        """Copy after all analyses: UDPipe's weights drive Python out of the processor's caches."""
         limit = limits.max_words_per_sentence
         texts = [attempt(self._fitting, item, limit) for item in items]
         for item, found in zip(items, texts, strict=True):
@@ -80,11 +72,9 @@ class UdpipeParser:
             yield found if isinstance(found, ParsebankError) else attempt(_copied, item, found)
 
     def segmented(self, item: ParseInput) -> list[tuple[list[str], Surface]]:
-        """The words and tokens of each sentence of a text, without tags and trees."""
         return _segments(self._found(item))
 
     def _fitting(self, item: ParseInput, limit: int) -> list[_Found]:
-        """The sentences of a text, those over the limit in pieces."""
         fitting: list[_Found] = []
         for sentence, surface in self._found(item):
             pieces = within_limit(item.joined, surface, limit, item.long_sentences)
@@ -95,7 +85,6 @@ class UdpipeParser:
         return fitting
 
     def _found(self, item: ParseInput) -> list[_Found]:
-        """The sentences of a text, tokenised."""
         if item.mode == "pretokenized" and item.tokens is not None:
             return [(_from_words(item.tokens, item.tags or ()), joined_surface(item.tokens))]
         if item.mode == "tokens_mwt" and item.tokens is not None:
@@ -114,16 +103,12 @@ class UdpipeParser:
                 raise ModelLoadError(f"{name} has no tagger or no parser; use another")
 
     def _one(self, text: str, shift: int = 0) -> list[_Found]:
-        """The text as one sentence; line breaks are shown to UDPipe as spaces, 1:1."""
+        """Text as one sentence; line breaks are shown to UDPipe as spaces, 1:1."""
         shown = _LINE_BREAK.sub(" ", text)
         return [(found, surface_of(found, shift)) for found in self._sentences(shown, _ONE)]
 
     def _split(self, text: str) -> list[_Found]:
-        """Sentences of running text.
-
-        Where UDPipe gave up looking for an end, the pieces are put together again, so that the
-        limit decides what becomes of a long sentence and not a constant inside the tokenizer.
-        """
+        """Rejoin pieces of a long sentence, so that our limit decides on it and not UDPipe's."""
         found: list[_Found] = []
         pieces = [(sentence, surface_of(sentence)) for sentence in self._sentences(text, _RAW)]
         for run in _runs(text, pieces):
@@ -146,12 +131,11 @@ class UdpipeParser:
 
 
 def find_udpipe(folder: Path) -> Iterator[ModelFile]:
-    """The models in a folder: every ``*.udpipe``."""
     return map(model_in, sorted(folder.glob("*.udpipe")))
 
 
 def model_in(path: Path) -> ModelFile:
-    """The model in a file, which may have a card ``<name>.json`` beside it."""
+    """Model of a file, with a card ``<name>.json`` beside it or not."""
     card: dict[str, Any] = {}
     problem = None
     try:
@@ -168,7 +152,6 @@ def model_in(path: Path) -> ModelFile:
 
 
 def _begins_as_a_model(path: Path) -> bool:
-    """False for a file that is none; its first bytes are read again when it has changed."""
     try:
         found = path.stat()
         if not S_ISREG(found.st_mode):  # opening a pipe would wait for a writer
@@ -185,7 +168,6 @@ def _first_bytes(path: Path, changed_at: int, size: int) -> bytes:  # noqa: ARG0
 
 
 def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) -> UdpipeParser:  # noqa: ARG001 - it runs on the processor whatever is asked for
-    """Load a model and try it on one word."""
     path = model_file.path
     model = ufal.udpipe.Model.load(str(path))
     if model is None:
@@ -200,7 +182,6 @@ def load_udpipe(model_file: ModelFile, identity: ParserIdentity, device: str) ->
 
 
 def udpipe_version() -> str:
-    """Version of the UDPipe library, ``1.4.0``."""
     version = ufal.udpipe.Version.current()
     return f"{version.major}.{version.minor}.{version.patch}"
 
@@ -230,7 +211,6 @@ def _from_words(forms: Iterable[str], tags: Iterable[tuple[str, str, str, str]] 
 
 
 def _cut_up(forms: list[str], pieces: list[Surface]) -> Iterator[_Found]:
-    """A sentence of its own for each piece."""
     first = 0
     for piece in pieces:
         end = first + piece.word_count

@@ -1,4 +1,4 @@
-"""Copy what UDPipe says about a sentence.
+"""Copies of UDPipe's sentences.
 
 UDPipe's word objects point into their sentence and silently change when it is freed, so
 everything is copied while the caller still holds the sentence.
@@ -13,14 +13,10 @@ from service.parsers.columns import Annotation
 from service.parsers.surface import Surface
 
 _ATTRIBUTES: Final = attrgetter("form", "lemma", "upostag", "xpostag", "feats", "head", "deprel")
-"""The columns of `Annotation`, as UDPipe calls them."""
 
 
 def surface_of(sentence: Any, shift: int = 0) -> Surface:
-    """The tokens of a sentence that carries ranges; ``shift`` is added to them.
-
-    Ranges sit on multiword tokens and on single words, never on words inside a token.
-    """
+    """Tokens from ranges, which are on multiword tokens and words, not on words inside one."""
     words, tokens, counts, at = list(sentence.words)[1:], [], [], 0
     for token in sentence.multiwordTokens:
         first = token.idFirst - 1
@@ -34,12 +30,10 @@ def surface_of(sentence: Any, shift: int = 0) -> Surface:
 
 
 def forms_of(sentence: Any) -> list[str]:
-    """The forms of a sentence's words."""
     return [word.form for word in list(sentence.words)[1:]]
 
 
 def annotation_of(sentence: Any) -> Annotation:
-    """The annotation of a sentence's words."""
     # A call for each column would look every attribute's getter up again for each word.
     words = map(_ATTRIBUTES, list(sentence.words)[1:])
     return Annotation(*zip(*words, strict=True))

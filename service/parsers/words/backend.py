@@ -36,18 +36,10 @@ from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
 
 _BATCH_PIECES: Final = 4_096
-"""Pieces of a batch, padding included."""
 
 
 class WordParser(BulkParser):
-    """A parser of given words.
-
-    Args:
-        model: Its folder.
-        identity: What the parser is.
-        program: The exported parser, loaded; without it each process loads it at its first text,
-            on a GPU if there is one.
-    """
+    """A parser of given words; without a loaded program each process loads it at its first text."""
 
     lot_words = 4_000
     lot_texts = 256
@@ -80,7 +72,6 @@ class WordParser(BulkParser):
         ]
 
     def _sentences(self, item: ParseInput, limits: Limits) -> list[Sentence]:
-        """The sentences of a text with their pieces, those over the limit in parts."""
         limit, way = limits.max_words_per_sentence, "raise max_words_per_sentence"
         if self._card.max_words < limit:  # no setting helps against the encoder
             limit, way = self._card.max_words, "choose a parser that reads longer ones"
@@ -116,9 +107,8 @@ class WordParser(BulkParser):
 def load_word_parser(model: ModelFile, identity: ParserIdentity, device: str) -> WordParser:
     """Load a parser and try it on one word.
 
-    Workers are forked from the process that loads. On the CPU they share what it has loaded; a
-    GPU's memory cannot be shared so: there the parser is only tried, on the CPU, and every worker
-    loads it once more at its first text.
+    On the CPU forked workers share the loaded parser; a GPU's memory cannot be shared: there the
+    parser is only tried, on the CPU, and every worker loads it at its first text.
     """
     parser = WordParser(model, identity, Program(model.path, read_card(model.path), gpu=False))
     parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
@@ -126,7 +116,6 @@ def load_word_parser(model: ModelFile, identity: ParserIdentity, device: str) ->
 
 
 def word_parser_version() -> str:
-    """Version of how programs are run and decoded, and of ONNX Runtime."""
     return f"3, {onnx_version()}"
 
 
@@ -141,7 +130,6 @@ WORD_PARSER: Final = Backend(
 
 
 def _batches(sentences: Sequence[Sentence]) -> Iterator[list[int]]:
-    """Positions of sentences of similar length."""
     batch: list[int] = []
     for at in sorted(range(len(sentences)), key=lambda at: len(sentences[at].ids)):
         if batch and (len(batch) + 1) * len(sentences[at].ids) > _BATCH_PIECES:

@@ -1,7 +1,4 @@
-"""Sentences as the arrays that an exported parser reads.
-
-Words find their pieces as in training: the sentence's text is tokenized as a whole and aligned with
-its words by `syntax.alignment`.
+"""Sentences as the arrays that an exported parser reads, aligned with words as in training.
 
 Letters in shapes: ``B`` sentences, ``L`` pieces, ``W`` words.
 """
@@ -25,14 +22,12 @@ Int64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence that has its words and not yet its tree.
+    """A sentence with words, but without a tree.
 
     Attributes:
-        surface: Its tokens in the text as received.
-        form: Form of each word.
         ids: Ids of its pieces, special tokens included. *Shape:* (L,).
         words: The word of each piece, -1 for none. *Shape:* (L,).
-        sources: The word whose pieces tell the state of each word. *Shape:* (W,).
+        sources: The word whose pieces give the state of each word. *Shape:* (W,).
     """
 
     surface: Surface
@@ -55,18 +50,11 @@ class Arrays(NamedTuple):
 def encode_sentence(
     text: str, surface: Surface, form: list[str], backend: Any, card: ParserCard
 ) -> Sentence:
-    """Find the pieces of a sentence's words.
+    """Find the pieces of a sentence's words, of which there are at most ``card.max_words``.
 
     Where the encoder cannot read so many pieces, each word keeps its first ones, as many for every
     word as fit. A word without a piece takes the state of the nearest word before it that has some,
     else of the next one.
-
-    Args:
-        text: The whole text.
-        surface: The sentence's tokens in it; at most ``card.max_words`` words.
-        form: Form of each word.
-        backend: A ``tokenizers.Tokenizer``.
-        card: Of the parser.
     """
     start, end = surface.start[0], surface.end[-1]
     encoding = backend.encode(text[start:end], add_special_tokens=False)
@@ -82,7 +70,6 @@ def encode_sentence(
 
 
 def padded(sentences: Sequence[Sentence], pad_id: int) -> Arrays:
-    """Sentences as one batch."""
     shape_BL = (len(sentences), max(len(one.ids) for one in sentences))
     shape_BW = (len(sentences), max(len(one.sources) for one in sentences))
     ids_BL, words_BL = np.full(shape_BL, pad_id, np.int64), np.full(shape_BL, -1, np.int64)
@@ -96,7 +83,7 @@ def padded(sentences: Sequence[Sentence], pad_id: int) -> Arrays:
 
 
 def _words_of(text: str, surface: Surface, form: list[str], ids: Int64, offsets: Any) -> Int64:
-    """The word of each piece, by the alignment that features are made with. *Shape:* (L,)."""
+    """Word of each piece, aligned as for features. *Shape:* (L,)."""
     start, none = surface.start[0], [None] * len(form)
     starts, ends = [at - start for at in surface.start], [at - start for at in surface.end]
     columns = Columns(text)
@@ -108,7 +95,7 @@ def _words_of(text: str, surface: Surface, form: list[str], ids: Int64, offsets:
 
 
 def _kept(words: Int64, limit: int) -> NDArray[np.bool_]:
-    """Which pieces stay, so that there are at most ``limit``. *Shape:* (L,), bool."""
+    """True for the at most ``limit`` pieces that stay. *Shape:* (L,), bool."""
     if len(words) <= limit:
         return np.ones(len(words), bool)
     owned = words >= 0

@@ -1,8 +1,6 @@
-"""The folder of an exported parser: what is in it, how it is found and read.
+"""The folder of an exported parser, found and read.
 
-``parser.json`` describes it; ``words.onnx`` and ``relations.onnx`` are ONNX programs;
-``tokenizer.json`` is the encoder's tokenizer; ``segmentation.udpipe``, which may be missing, is the
-UDPipe model that finds sentences and words.
+``segmentation.udpipe``, which may be missing, is the UDPipe model that finds sentences and words.
 
 Letters in shapes: ``B`` sentences, ``L`` pieces, ``W`` words, ``H`` heads: ROOT and the words,
 ``D`` width, ``R`` relations, ``T`` tags.
@@ -26,9 +24,10 @@ FORMAT: Final = 1
 
 CARD: Final = "parser.json"
 WORDS: Final = "words.onnx"
-"""From pieces (B, L), bool mask (B, L), word of each piece (B, L), the word whose pieces tell each
-word's state (B, W) and whether there is a word, bool (B, W), to states (B, W, D), scores of heads
-(B, W, H) and, for each column of tags, scores (B, W, T). Other inputs are int64."""
+"""From pieces (B, L), bool mask (B, L), word of each piece (B, L), the word whose pieces give each
+word's state (B, W) and bool (B, W), true for a word, to states (B, W, D), scores of heads
+(B, W, H) and, for each column of tags, scores (B, W, T). Other inputs are int64.
+"""
 
 RELATIONS: Final = "relations.onnx"
 """From states (B, W, D) and heads, int64 (B, W), to scores of relations (B, W, R)."""
@@ -38,19 +37,16 @@ SEGMENTATION: Final = "segmentation.udpipe"
 
 _NEEDED: Final = (CARD, WORDS, RELATIONS, TOKENIZER)
 TAGS: Final = ("upos", "xpos", "feats")
-"""The columns that a program may give tags for."""
 
 
 @dataclass(frozen=True)
 class ParserCard:
-    """What ``parser.json`` says.
+    """Content of ``parser.json``.
 
     Attributes:
-        relations: Name of each relation that is scored.
-        tags: For each column that is tagged, in the order of the program's outputs, its values.
+        tags: Values of each tagged column, in the order of the program's outputs.
         max_pieces: Pieces of a sentence that the encoder can read, special tokens included.
-        special_tokens: What the tokenizer puts around a text.
-        single_root: Whether exactly one word of a sentence hangs from ROOT.
+        single_root: True if exactly one word of a sentence hangs from ROOT.
     """
 
     relations: tuple[str, ...]
@@ -61,12 +57,11 @@ class ParserCard:
 
     @property
     def max_words(self) -> int:
-        """The words of the longest sentence, each with one piece."""
+        """Words of the longest sentence, each with one piece."""
         return self.max_pieces - self.special_tokens.count(1)
 
 
 def find_word_parsers(folder: Path) -> Iterator[ModelFile]:
-    """The models in a folder: every ``<name>/parser.json``."""
     for path in sorted(folder.glob(f"*/{CARD}")):
         if path.parent.name.startswith("."):
             continue
@@ -84,7 +79,6 @@ def find_word_parsers(folder: Path) -> Iterator[ModelFile]:
 
 
 def read_card(folder: Path) -> ParserCard:
-    """What a folder's ``parser.json`` says."""
     path = folder / CARD
     content = model_card(path)
     if (problem := _problem(path, content)) is not None:

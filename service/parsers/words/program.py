@@ -1,7 +1,7 @@
 """The programs of a parser of given words: sentences in, trees and tags out.
 
-Letters in shapes: ``B`` sentences, ``W`` words, ``H`` heads: ROOT and the words, ``D`` width,
-``R`` relations, ``T`` tags.
+Letters in shapes: ``B`` sentences, ``W`` words, ``H`` heads: ROOT and the words, ``R`` relations,
+``D`` width, ``T`` tags.
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ _REMEDY: Final = "add the model again with this release"
 
 
 class Program:
-    """An exported parser, loaded.
-
-    Args:
-        folder: Of the exported parser.
-        card: What its ``parser.json`` says.
-        gpu: Whether to compute on the GPU.
-    """
+    """An exported parser, loaded."""
 
     def __init__(self, folder: Path, card: ParserCard, *, gpu: bool) -> None:
         self._card = card
@@ -53,7 +47,7 @@ class Program:
         ]
 
     def _heads(self, sentences: Sequence[Sentence], arcs_BWH: NDArray[Any]) -> NDArray[np.int64]:
-        """The best tree of each sentence, 0 on padding. *Shape:* (B, W)."""
+        """Best tree of each sentence, 0 on padding. *Shape:* (B, W)."""
         heads_BW = np.zeros(arcs_BWH.shape[:2], np.int64)
         for row, one in enumerate(sentences):
             size = len(one.form)

@@ -1,9 +1,7 @@
 """Train the embedded WordPiece tokenizer from the text of a Universal Dependencies treebank.
 
-Why it exists: on a machine that reaches only a Python package index, no published vocabulary can be
-fetched, and without a tokenizer nothing can be aligned to wordpieces. The recipe is that of the
-uncased BERT vocabulary (Devlin et al. 2019: lower-cased, accents stripped, ``##`` continuation),
-only smaller. The same treebank gives the same bytes, whatever the number of threads.
+The recipe is that of the uncased BERT vocabulary (Devlin et al. 2019), only smaller. The same
+treebank gives the same bytes, whatever the number of threads.
 
     python -m service.resources.tokenizers.train_wordpiece --treebank DIR --out DIR
 """
@@ -32,10 +30,6 @@ TEXT_COMMENT = "# text = "
 
 
 def sentence_texts(treebank: Path) -> Iterator[str]:
-    """Yield the ``# text`` of every training sentence of *treebank*, in file order.
-
-    Only the train split is read: a vocabulary that has seen dev or test flatters itself.
-    """
     paths = sorted(treebank.glob("*-ud-train.conllu"))
     if not paths:
         raise FileNotFoundError(
@@ -48,7 +42,6 @@ def sentence_texts(treebank: Path) -> Iterator[str]:
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int = VOCABULARY_SIZE) -> Tokenizer:
-    """Return an uncased WordPiece tokenizer of at most *vocabulary_size* pieces."""
     vocabulary = learn_vocabulary(list(texts), vocabulary_size)
     tokenizer = _empty_tokenizer(vocabulary)
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
@@ -78,7 +71,6 @@ def learn_vocabulary(texts: list[str], size: int) -> dict[str, int]:
 
 
 def tokenizer_config() -> dict[str, Any]:
-    """Return ``tokenizer_config.json``: what ``AutoTokenizer`` needs to know beside the pieces."""
     names = ("pad", "unk", "cls", "sep", "mask")
     special = {f"{name}_token": token for name, token in zip(names, SPECIAL_TOKENS, strict=True)}
     return {
@@ -91,7 +83,6 @@ def tokenizer_config() -> dict[str, Any]:
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write ``tokenizer.json`` and ``tokenizer_config.json`` into *folder*."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     config = json.dumps(tokenizer_config(), indent=2, sort_keys=True)

@@ -253,21 +253,14 @@ def value_of(text: str) -> bool | int | str:
 def options_table(owner: type[Any]) -> str:
     rows = ["| option | type | default | what it decides |", "|---|---|---|---|"]
     for name, field in options_of(owner).items():
-        default = "needed" if field.default is MISSING else f"`{_shown(field.default)}`"
-        cells = (f"`{name}`", _described(field), default, field.doc)
+        union = get_origin(field.kind) in (Union, UnionType)
+        kinds = get_args(field.kind) if union else (field.kind,)
+        least = "" if field.low is None else f", at least {field.low}"
+        default = list(field.default) if isinstance(field.default, tuple) else field.default
+        shown = "needed" if default is MISSING else f"`{default!r}`"
+        cells = (f"`{name}`", " or ".join(map(_in_words, kinds)) + least, shown, field.doc)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
-
-
-def _shown(default: Any) -> str:
-    return repr(list(default)) if isinstance(default, tuple) else repr(default)
-
-
-def _described(field: Field) -> str:
-    union = get_origin(field.kind) in (Union, UnionType)
-    kinds = get_args(field.kind) if union else (field.kind,)
-    words = " or ".join(_in_words(one) for one in kinds)
-    return words if field.low is None else f"{words}, at least {field.low}"
 
 
 def _in_words(kind: Any) -> str:

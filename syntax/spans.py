@@ -29,17 +29,13 @@ def word_spans(
     ends: list[int] = []
     ranges = pairwise([*token_first_word, len(form)])
     for start, end, (first, last) in zip(token_start, token_end, ranges, strict=True):
+        words = form[first:last]
         if last - first == 1:
             cuts = [start, end]
+        elif "".join(words) == text[start:end]:
+            cuts = list(accumulate(map(len, words), initial=start))
         else:
-            cuts = _cuts(text[start:end], start, form[first:last])
+            cuts = []
         starts += cuts[:-1] or [start] * (last - first)
         ends += cuts[1:] or [end] * (last - first)
     return starts, ends
-
-
-def _cuts(written: str, start: int, forms: Sequence[str]) -> list[int]:
-    """Bounds of the words of a multiword token; empty if their forms do not spell it."""
-    if "".join(forms) != written:
-        return []
-    return list(accumulate(map(len, forms), initial=start))

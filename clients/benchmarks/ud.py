@@ -14,7 +14,7 @@ from clients.files import plain_path
 from syntax.errors import ConlluError
 from syntax.examples import Example, Mode, Segment
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
-from syntax.trees.conllu.readme import readme_metadata
+from syntax.trees.conllu.treebank import readme_metadata
 from syntax.trees.sentence import Sentence
 
 _FILE_NAME = re.compile(r"(?P<lang>[^_]+)_.+-ud-(?P<split>[^-]+)\.conllu")

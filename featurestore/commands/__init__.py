@@ -7,7 +7,7 @@ from typing import Final
 
 import typer
 
-from featurestore.commands import noise, reports, tables
+from featurestore.commands import reports, tables
 from featurestore.commands.printing import Where, open_there
 
 __all__ = ["Where", "open_there", "register"]
@@ -16,8 +16,7 @@ _COMMANDS: Final[tuple[Callable[..., None], ...]] = (
     *(tables.inspect, tables.datasets, tables.sql, tables.validate, tables.repair),
     tables.compact,
     *(tables.pin, tables.unpin, tables.pins, tables.vacuum, tables.evict, tables.delete),
-    *(reports.stats, reports.diff, reports.word_order, reports.export),
-    noise.noise,
+    *(reports.stats, reports.diff, reports.word_order, reports.export, reports.noise),
 )
 
 

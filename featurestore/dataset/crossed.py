@@ -79,8 +79,12 @@ class CrossedDataset(StreamedDataset):
         self.differing: tuple[str, ...] = tuple(own[chosen[~equal]].tolist())
         self._chosen, self._partner = chosen[equal], partner[equal]
         self.name, self.version, self.card = first.name, first.version, first.card
-        rows = first.rows.select(self._chosen)
-        self.rows = replace(rows, pieces=self._pieces(ids, partners))
+        pieces = np.where(
+            self._from_second,
+            _lengths(partners, len(self._from_second))[self._partner],
+            _lengths(ids, len(self._from_second))[self._chosen],
+        )
+        self.rows = replace(first.rows.select(self._chosen), pieces=pieces.sum(axis=1))
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
@@ -109,12 +113,6 @@ class CrossedDataset(StreamedDataset):
     def renew_lease(self) -> None:
         self._first.renew_lease()
         self._second.renew_lease()
-
-    def _pieces(self, ids: pa.Table, partners: pa.Table) -> NDArray[np.int64]:
-        ours = _lengths(ids, len(self._from_second))[self._chosen]
-        theirs = _lengths(partners, len(self._from_second))[self._partner]
-        pieces: NDArray[np.int64] = np.where(self._from_second, theirs, ours).sum(axis=1)
-        return pieces
 
 
 class CrossedReader:
@@ -147,18 +145,16 @@ class CrossedReader:
         both = FlatExamples.joined((ours.examples, theirs.examples))
         fields = np.arange(len(self._from_second))
         starts = both.example_offsets[:-1].reshape(2, -1, 1) + fields
+        counts = None
+        if ours.token_counts is not None and theirs.token_counts is not None:
+            counts = np.where(self._from_second, theirs.token_counts, ours.token_counts)
         return replace(
             ours,
             examples=both.with_segments(np.where(self._from_second, starts[1], starts[0])),
             labels={**ours.labels, **{name: theirs.labels[name] for name in self._labels}},
             blobs=blobs,
-            token_counts=self._counts(ours, theirs),
+            token_counts=counts,
         )
-
-    def _counts(self, ours: Window, theirs: Window) -> NDArray[np.int32] | None:
-        if ours.token_counts is None or theirs.token_counts is None:
-            return None
-        return np.where(self._from_second, theirs.token_counts, ours.token_counts)
 
     def _crossed(self, ours: list[bytes] | None, theirs: list[bytes] | None) -> list[bytes] | None:
         if ours is None or theirs is None:

@@ -87,7 +87,13 @@ class FeatureDataset(StreamedDataset):
         Several languages give ``lang="*"``, several splits ``split="*"``; sources and licences
         are joined by ``"; "``. The mode is that of the first part.
         """
-        origins = [origin for part in self.parts for origin in self._origins(part)]
+        wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        origins = [
+            origin
+            for split, lang in self.parts
+            for origin in self._store.fingerprints.all("split").values()
+            if {**wanted, "split": split, "lang": lang}.items() <= origin.items()
+        ]
         return DatasetSpec(
             name=self.name,
             split=_only([split for split, _ in self.parts]),
@@ -98,12 +104,6 @@ class FeatureDataset(StreamedDataset):
             source=_joined([origin.get("source", "") for origin in origins]),
             licence=_joined([origin.get("licence", "") for origin in origins]),
         )
-
-    def _origins(self, part: tuple[str, str]) -> list[dict[str, Any]]:
-        wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
-        wanted.update(split=part[0], lang=part[1])
-        described = self._store.fingerprints.all("split").values()
-        return [content for content in described if wanted.items() <= content.items()]
 
     @cached_property
     def report(self) -> dict[str, int]:

@@ -209,6 +209,7 @@ def _modes_of(store: FeatureStore, parser: str) -> str:
 def _compare(
     store: FeatureStore, parsers: tuple[str, str], pairs: Sequence[Pair], shown: int
 ) -> Agreement:
+    compared = ("form", "sentence_first_word", "head", "deprel", "upos")
     totals = dict.fromkeys(METRICS, Score(0, 0, 0))
     identical, tie = 0, count()
     confused: dict[str, Counter[tuple[Any, Any]]] = {column: Counter() for column in _TAGS}
@@ -216,7 +217,7 @@ def _compare(
     for first_key, second_key, ours, theirs in _parses(store, pairs):
         scores = evaluate(ours.sentences(), theirs.sentences())
         totals = {name: _sum(totals[name], scores[name]) for name in METRICS}
-        identical += _same(ours, theirs)
+        identical += all(getattr(ours, name) == getattr(theirs, name) for name in compared)
         _confuse(confused, ours, theirs)
         difference = Difference(ours.text, first_key, second_key, scores["LAS"].f1)
         heapq.heappush(worst, (-difference.las, next(tie), difference))
@@ -242,11 +243,6 @@ def _parses(store: FeatureStore, pairs: Sequence[Pair]) -> Iterator[tuple[str, s
         records = store.parses.get_many([key for pair in batch for key in pair[:2]])
         for first, second, *_ in batch:
             yield first, second, records[first].parse, records[second].parse
-
-
-def _same(ours: Parse, theirs: Parse) -> bool:
-    columns = ("form", "sentence_first_word", "head", "deprel", "upos")
-    return all(getattr(ours, column) == getattr(theirs, column) for column in columns)
 
 
 def _sum(one: Score, other: Score) -> Score:

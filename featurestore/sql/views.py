@@ -147,7 +147,8 @@ class TableRelations:
     def _local(self, table: Table, files: Sequence[DataFile]) -> duckdb.DuckDBPyRelation:
         """Local files, of which DuckDB opens one for the columns: all have the same."""
         paths = [f"{table.location.uri}/{file.path}" for file in files]
-        patterns = list(map(_literal, paths))
+        # DuckDB takes a path for a pattern: these match nothing else.
+        patterns = [re.sub(r"[\[*?]", r"[\g<0>]", path) for path in paths]
         self.files.extend(dict.fromkeys([*paths, *patterns]))  # DuckDB asks for leave to read both
         listed = ", ".join(map(quoted, patterns))
         # A language may be called "no" and a split "2020": partitions are strings.
@@ -213,8 +214,3 @@ def _columns(
 def _name(column: str) -> str:
     escaped = column.replace('"', '""')
     return f'"{escaped}"'
-
-
-def _literal(path: str) -> str:
-    """A path as DuckDB's pattern that matches nothing else."""
-    return re.sub(r"[\[*?]", r"[\g<0>]", path)

@@ -87,8 +87,12 @@ class BatchSource:
             special = self.data.special_tokens
             batch.update(stored_matrices(window, special, self.assembly, *kept))
         named = window.named
-        rows = batch.get("example_index")
-        whole = {**batch, **(named if rows is None else _repeated(named, rows))}
+        if (rows := batch.get("example_index")) is not None:
+            named = {
+                name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
+                for name, values in named.items()
+            }
+        whole = {**batch, **named}
         return Batch({**whole, **draw_samples(whole, self.options)})
 
     def _arrays(self, window: Window, out: BatchBuffers | None) -> dict[str, Any]:
@@ -101,13 +105,6 @@ class BatchSource:
                 raise
             name = window.example_ids[number]  # users know examples by name, not by place
             raise renamed(error, f"example {name!r}", example_id=name) from error
-
-
-def _repeated(named: dict[str, Any], rows: NDArray[np.int32]) -> dict[str, Any]:
-    return {
-        name: [values[row] for row in rows] if isinstance(values, list) else values[rows]
-        for name, values in named.items()
-    }
 
 
 class _Ring:

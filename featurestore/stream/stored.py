@@ -107,7 +107,10 @@ def _kept(
 
 
 def _whole(window: Window, index: int, special: SpecialTokens, spec: AssemblySpec) -> _Sequence:
-    heads = _heads(window, index)
+    examples = window.examples
+    first, end = examples.example_offsets[index : index + 2]
+    bounds = examples.segment_offsets[first : end + 1]
+    heads = np.split(examples.head[bounds[0] : bounds[-1]], bounds[1:-1] - bounds[0])
     segment, place = _layout([len(head) for head in heads], special)
     depth = np.zeros(len(segment), np.int64)
     inside = np.full((len(segment), len(segment)), _FAR)
@@ -164,13 +167,6 @@ def _blobs(
         )
     for head, distance, depth, above in zip(heads, distances, depths, ancestors, strict=True):
         yield decode_distance(distance), decode_depth(depth, len(head)), decode_ancestor(above)
-
-
-def _heads(window: Window, index: int) -> list[NDArray[np.int32]]:
-    examples = window.examples
-    first, end = examples.example_offsets[index : index + 2]
-    bounds = examples.segment_offsets[first : end + 1]
-    return np.split(examples.head[bounds[0] : bounds[-1]], bounds[1:-1] - bounds[0])
 
 
 def _layout(

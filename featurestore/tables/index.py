@@ -201,11 +201,11 @@ class KeyIndex:
 
 def merged(runs: Sequence[Run]) -> Run:
     """The active keys of several runs as one in memory."""
-    parts = [_active_part(run) for run in runs]
+    parts = [run if run.gone is None else _select(run, ~run.gone[run.file]) for run in runs]
     return _sorted(
         np.concatenate([part.high for part in parts]),
         np.concatenate([part.low for part in parts]),
-        np.concatenate([part.file for part in parts]),
+        np.concatenate([part.file + np.int32(part.first) for part in parts]),
         np.concatenate([part.row for part in parts]),
     )
 
@@ -214,11 +214,6 @@ def shared_keys(first: Run, second: Run) -> Keys:
     shorter, longer = sorted((first, second), key=len)
     keys = shorter.keys(np.arange(len(shorter)))
     return keys[_search(longer, keys)[1]]
-
-
-def _active_part(run: Run) -> Run:
-    active = run if run.gone is None else _select(run, ~run.gone[run.file])
-    return replace(active, file=active.file + np.int32(run.first), first=0, gone=None, kept=None)
 
 
 def _were_compared(first: Run, second: Run) -> bool:

@@ -68,7 +68,10 @@ class KeyLookup:
         self._on_removal = on_removal
         self.unreadable: dict[str, UnreadableFileError] = {}
         self._index = KeyIndex()
-        self._runs = _run_files(table, column, self._partition)
+        self._runs: RunFiles | None = None
+        if table.made is not None:
+            name = json.dumps([table.location.uri, column, sorted(self._partition.items())])
+            self._runs = RunFiles(table.made, name)
         self._paths: list[str] = []
         self._active: dict[str, int] = {}
         self._version = -1
@@ -195,7 +198,10 @@ class KeyLookup:
         with self._runs.making():
             for run, paths in self._runs.load(files, self._active):
                 self._take(run, paths)
-            self._remove_damaged(files)
+            # Files that are not as they were when their keys were read are looked at anew.
+            active = [files[path] for path in self._active if path in files]
+            changed = changed_files(self._table.location, active)
+            self._index.remove([self._active.pop(path) for path in changed])
             yield
             self._keep(self._runs)
 
@@ -210,12 +216,6 @@ class KeyLookup:
         numbers = range(first, first + len(paths))
         active = zip(paths, numbers, gone.tolist(), strict=True)
         self._active.update({path: number for path, number, is_gone in active if not is_gone})
-
-    def _remove_damaged(self, files: Mapping[str, DataFile]) -> None:
-        """Forget files that are not as they were when their keys were read: they are looked at."""
-        active = [files[path] for path in self._active if path in files]
-        changed = changed_files(self._table.location, active)
-        self._index.remove([self._active.pop(path) for path in changed])
 
     def _keep(self, runs: RunFiles) -> None:
         if not self._are_many(0):
@@ -250,14 +250,6 @@ class KeyLookup:
         rows = self._reader.columns(file.path, self._column)
         values = (rows[name].to_pylist() for name in self._column)
         return [fingerprint(list(key)) for key in zip(*values, strict=True)]
-
-
-def _run_files(
-    table: Table, column: str | Sequence[str], partition: Mapping[str, str]
-) -> RunFiles | None:
-    if table.made is None:
-        return None
-    return RunFiles(table.made, json.dumps([table.location.uri, column, sorted(partition.items())]))
 
 
 def group_by_file(addresses: Addresses) -> list[tuple[int, NDArray[np.intp]]]:

@@ -255,7 +255,11 @@ class ParseTable:
             self._lookup.refresh()
 
     def _read(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
-        return self._present(lambda: self._read_found(keys)) if keys else {}
+        if not keys:
+            return {}
+        if len(keys) == 1:
+            return self._present(lambda: self._read_one(keys[0]))
+        return self._present(lambda: self._read_many(keys, self._unpacked_rows))
 
     def _present(self, read: Callable[[], T]) -> T:
         """Read from the files that exist; parses in unreadable ones count as missing.
@@ -274,19 +278,13 @@ class ParseTable:
                 else:
                     self._lookup.skip(error)
 
-    def _read_found(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
-        return self._read_one(keys[0]) if len(keys) == 1 else self._records(keys)
-
     def _read_one(self, key: str) -> dict[str, ParseRecord]:
-        """As `_records`, of one key, without what only many are worth."""
+        """As `_read_many`, of one key, without what only many are worth."""
         place = self._lookup.find_one(key)
         if place is None:
             return {}
         packed = self._reader.row(self._lookup.path(place[0]), place[1], _PACKED)["record"]
         return {key: unpack_record(key, packed)}
-
-    def _records(self, keys: Sequence[str]) -> dict[str, ParseRecord]:
-        return self._read_many(keys, self._unpacked_rows)
 
     def _read_many(
         self, keys: Sequence[str], read: Callable[[str, Sequence[str], NDArray[np.int32]], list[T]]

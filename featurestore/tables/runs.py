@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from featurestore.tables.file_cache import FileCache
-from featurestore.tables.index import Kept, Keys, Run, keys_of, shared_keys
+from featurestore.tables.index import Kept, Run, keys_of, shared_keys
 from featurestore.tables.snapshot import DataFile
 from syntax.strict_json import parse_json
 
@@ -95,13 +95,9 @@ class RunFiles:
         kept = Kept(
             name=name,
             rows=np.array(about["rows"], np.int64),
-            repeats=_keys(about["repeats"]),
+            repeats=keys_of(bytes.fromhex(about["repeats"])),
             compared=frozenset(about["compared"]),
             source=source,
         )
         columns = {column: table[column].to_numpy() for column in _COLUMNS}
         return Run(**columns, kept=kept), about["paths"]
-
-
-def _keys(digits: str) -> Keys:
-    return keys_of(bytes.fromhex(digits))

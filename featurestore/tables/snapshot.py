@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -66,6 +66,8 @@ def snapshot_of(handle: DeltaTable) -> Snapshot:
 def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
     """The active files behind a handle, ordered by path."""
     prefix = "partition."
+    # `pa.table` would import pandas, where that is installed, to see if it is a data frame.
+    actions = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True))
     files = [
         DataFile(
             path=unquote(action["path"]),
@@ -78,7 +80,7 @@ def files_of(handle: DeltaTable) -> tuple[DataFile, ...]:
             },
             written=action["modification_time"],
         )
-        for action in _rows(handle.get_add_actions(flatten=True))
+        for action in actions.read_all().to_pylist()
     ]
     return tuple(sorted(files, key=lambda file: file.path))
 
@@ -101,12 +103,6 @@ def changed_files(location: Location, files: Iterable[DataFile]) -> list[str]:
     sizes = {file.path: file.size for file in files}
     found = location.files.get_file_info(list(sizes))
     return [path for info, path in zip(found, sizes, strict=True) if info.size != sizes[path]]
-
-
-def _rows(actions: Any) -> list[dict[str, Any]]:
-    # `pa.table` would import pandas, where that is installed, to see if it is a data frame.
-    rows: list[dict[str, Any]] = pa.RecordBatchReader.from_stream(actions).read_all().to_pylist()
-    return rows
 
 
 def arrow_dataset(

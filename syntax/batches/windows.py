@@ -58,7 +58,11 @@ def cut_windows(
     spans[np.cumsum(part_counts) - part_counts + place] = flat
     first = offsets_of(counts)
     window = (np.arange(len(sequence)) - first[sequence]).astype(np.int32)
-    return Windows(sequence, window, spans, _max_context(parts, targets, first, flat, sequence))
+    bounds = parts.offsets[parts.example_offsets]
+    max_context = np.zeros(int(sizes(bounds)[sequence].sum()), np.bool_)
+    ends = parts.offsets[targets + 1]
+    kernels.widest(bounds, parts.offsets[targets], ends, first, flat, max_context)
+    return Windows(sequence, window, spans, max_context)
 
 
 def _target(parts: Parts, spec: AssemblySpec) -> int:
@@ -152,16 +156,3 @@ def _slide(run: Run, room: int, stride: int | None, from_front: bool) -> Iterato
         yield start, start + room
         start += min(stride, room)
     yield start, end
-
-
-def _max_context(
-    parts: Parts,
-    targets: NDArray[np.int64],
-    first: NDArray[np.int64],
-    runs: Spans,
-    sequence: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    bounds = parts.offsets[parts.example_offsets]
-    out = np.zeros(int(sizes(bounds)[sequence].sum()), np.bool_)
-    kernels.widest(bounds, parts.offsets[targets], parts.offsets[targets + 1], first, runs, out)
-    return out

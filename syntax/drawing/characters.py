@@ -40,14 +40,11 @@ def _branches(graph: Graph) -> list[str]:
     stack = [(at, "", at == below.get(-1, [at])[-1]) for at in reversed(below.get(-1, []))]
     while stack:
         at, indent, is_last = stack.pop()
-        lines.append(f"{indent}{'└── ' if is_last else '├── '}{_line(graph, at)}")
+        node, edge = graph.nodes[at], heads.get(at)
+        form = f"[{node.form}]" if node.is_empty else node.form
+        line = "  ".join(filter(None, (form, edge.label if edge else "", node.tag)))
+        lines.append(f"{indent}{'└── ' if is_last else '├── '}{line}")
         deeper = indent + ("    " if is_last else "│   ")
         children = below.get(at, [])
         stack += [(child, deeper, child == children[-1]) for child in reversed(children)]
     return lines
-
-
-def _line(graph: Graph, at: int) -> str:
-    node, edge = graph.nodes[at], graph.hung_by.get(at)
-    form = f"[{node.form}]" if node.is_empty else node.form
-    return "  ".join(filter(None, (form, edge.label if edge else "", node.tag)))

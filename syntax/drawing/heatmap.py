@@ -76,7 +76,8 @@ def _cells(
     corner: tuple[float, float],
 ) -> Iterator[str]:
     known = has_path(name, cells)
-    opacities = _opacities(cells, known)
+    sizes = np.where(known, np.abs(cells.astype(np.float64)), 0.0)
+    opacities = sizes * (_STRONGEST / max(sizes.max(initial=0.0), 1e-12))
     for row, column in np.ndindex(cells.shape):
         x, y = corner[0] + _CELL * column, corner[1] + _CELL * row
         told = _told(cells[row, column]) if known[row, column] else "none"
@@ -99,12 +100,6 @@ def has_path(name: str, cells: NDArray[Any]) -> NDArray[np.bool_]:
     if name.partition(".")[0] == "distance" and cells.dtype.kind == "u":
         known = cells < np.iinfo(cells.dtype).max
     return known
-
-
-def _opacities(cells: NDArray[Any], has_path: NDArray[np.bool_]) -> NDArray[np.float64]:
-    sizes = np.where(has_path, np.abs(cells.astype(np.float64)), 0.0)
-    shares: NDArray[np.float64] = sizes * (_STRONGEST / max(sizes.max(initial=0.0), 1e-12))
-    return shares
 
 
 def _told(value: Any) -> str:

@@ -102,7 +102,10 @@ def _moved(heads: list[int], labels: list[str | None], drawn: Sequence[int], dra
     root = heads.index(0) + 1
     if root in rest:
         rest.remove(root)
-        _change_root(heads, labels, root, rest.pop(), draw)
+        word = rest.pop()  # becomes the root, and the old one hangs from a descendant of it
+        heads[root - 1] = draw.choice(sorted(_subtree(heads, word)))
+        heads[word - 1] = 0
+        labels[root - 1], labels[word - 1] = labels[word - 1], labels[root - 1]
     for word in rest:
         below = _subtree(heads, word)
         places = [
@@ -112,14 +115,6 @@ def _moved(heads: list[int], labels: list[str | None], drawn: Sequence[int], dra
         ]
         if places:
             heads[word - 1] = draw.choice(places)
-
-
-def _change_root(
-    heads: list[int], labels: list[str | None], root: int, word: int, draw: Random
-) -> None:
-    heads[root - 1] = draw.choice(sorted(_subtree(heads, word)))
-    heads[word - 1] = 0
-    labels[root - 1], labels[word - 1] = labels[word - 1], labels[root - 1]
 
 
 def _exchange_labels(

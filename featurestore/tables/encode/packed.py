@@ -111,28 +111,20 @@ def _gaps(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
 
 
 def _string_places(parse: Parse, places: _Places) -> Iterable[int]:
-    form = _form_places(parse, places)
-    lemma = _lemma_places(parse, places)
+    text = parse.text
+    forms = [
+        _WRITTEN if form == text[start:end] else places[form]
+        for form, start, end in zip(parse.form, parse.word_start, parse.word_end, strict=True)
+    ]
+    lemmas = [
+        _SAME if lemma == form else _LOWERED if _is_lowered(form, lemma) else places[lemma]
+        for form, lemma in zip(parse.form, parse.lemma, strict=True)
+    ]
     # Word by word: tags that come together are then neighbours, which compresses better.
     words = zip(*(getattr(parse, name) for name in _PER_WORD), strict=True)
     tags = [*map(places.__getitem__, chain.from_iterable(words))]
     columns = (tags[at :: len(_PER_WORD)] for at in range(len(_PER_WORD)))
-    return chain(form, lemma, *columns, map(places.__getitem__, parse.misc or ()))
-
-
-def _form_places(parse: Parse, places: _Places) -> list[int]:
-    text = parse.text
-    return [
-        _WRITTEN if form == text[start:end] else places[form]
-        for form, start, end in zip(parse.form, parse.word_start, parse.word_end, strict=True)
-    ]
-
-
-def _lemma_places(parse: Parse, places: _Places) -> list[int]:
-    return [
-        _SAME if lemma == form else _LOWERED if _is_lowered(form, lemma) else places[lemma]
-        for form, lemma in zip(parse.form, parse.lemma, strict=True)
-    ]
+    return chain(forms, lemmas, *columns, map(places.__getitem__, parse.misc or ()))
 
 
 def _is_lowered(form: str, lemma: str | None) -> bool:
@@ -144,11 +136,7 @@ def unpack_record(key: str, packed: bytes) -> ParseRecord:
     try:
         return _unpacked(key, packed)
     except (struct.error, ValueError, IndexError, AttributeError) as error:
-        raise _damaged(key, error) from error
-
-
-def _damaged(key: str, error: Exception) -> StoreFormatError:
-    return StoreFormatError(f"the packed record of parse {key} is damaged: {error}")
+        raise StoreFormatError(f"the packed record of parse {key} is damaged: {error}") from error
 
 
 def _head(key: str, packed: bytes) -> tuple[int, ...]:

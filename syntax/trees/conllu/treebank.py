@@ -8,11 +8,12 @@ from pathlib import Path
 
 from syntax.errors import SpecError
 from syntax.trees.conllu.reader import read_conllu
-from syntax.trees.conllu.readme import readme_metadata
 from syntax.trees.sentence import Sentence
 
 SPLITS = ("train", "dev", "test")
 UNKNOWN = "unknown"
+
+_METADATA = "=== Machine-readable metadata"
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,14 @@ def open_treebank(
     for split in SPLITS:
         treebank.path(split)
     return treebank
+
+
+def readme_metadata(folder: Path) -> dict[str, str]:
+    """The ``Key: value`` lines at the end of a treebank's README; none where there is no README."""
+    for name in ("README.md", "README.txt"):
+        path = folder / name
+        if path.is_file():
+            _, _, metadata = path.read_text(encoding="utf-8", errors="replace").partition(_METADATA)
+            lines = (line.partition(":") for line in metadata.splitlines())
+            return {key.strip(): value.strip() for key, _, value in lines if value.strip()}
+    return {}

@@ -292,13 +292,11 @@ def chosen_recipe(recipe: Recipe | str | Path, settings: Settings = (), **short:
         is_run = name not in RECIPES and (name.endswith(".json") or Path(name).is_dir())
         found = recipe_of(Path(name)) if is_run else RECIPES[name]()
     pairs = settings.items() if isinstance(settings, Mapping) else ()
-    given = [f"{key}={_setting(value)}" for key, value in pairs] or list(settings)
+    given = [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in pairs
+    ] or list(settings)
     given += [f"training.{key}={value}" for key, value in short.items() if value is not None]
     return with_settings(found, given)
-
-
-def _setting(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _folder(run: FinishedRun | Path | str) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
 from accelerate.utils import set_seed
+from torch import nn
 
 from syntax.errors import SpecError
 from trainer.accelerator import new_accelerator
@@ -28,7 +29,6 @@ from trainer.checkpoint import (
 from trainer.data import Source, device_batches, pin_version, warn_of_data
 from trainer.evaluation.evaluate import evaluate
 from trainer.models.build import build_model
-from trainer.models.frozen import frozen_modules
 from trainer.options import MAIN, Recipe
 from trainer.progress import Evaluation, Losses, Observer, Progress, Report, outcomes_of
 from trainer.restarts import Restarts
@@ -240,7 +240,12 @@ class Run:
 
     def evaluate(self) -> None:
         """Score the model on dev in every process, and save it if its weights are to be kept."""
-        found = {name: self._scored(name) for name in self.devs}
+        found: dict[str, Scores] = {}
+        for name, source in self.devs.items():
+            recipe, device = self.recipe.of_stream(name), self.accelerator.device
+            stream = source.evaluation_stream(recipe)
+            batches = device_batches(stream, recipe, source.task, device, name)
+            found[name] = evaluate(self.model, batches, source.task.scorer(source.dataset))
         content = found[MAIN].to_json()
         if len(found) > 1:
             content["streams"] = {name: of.to_json() for name, of in found.items() if name != MAIN}
@@ -338,12 +343,6 @@ class Run:
                 exchange_gradients(self.optimizers, self.accelerator)
         return output
 
-    def _scored(self, name: str) -> Scores:
-        recipe, source = self.recipe.of_stream(name), self.devs[name]
-        stream, device = source.evaluation_stream(recipe), self.accelerator.device
-        batches = device_batches(stream, recipe, source.task, device, name)
-        return evaluate(self.model, batches, source.task.scorer(source.dataset))
-
     def _save_model(self) -> None:
         if self.accelerator.is_main_process:
             folder = self.output / MODEL
@@ -360,3 +359,20 @@ class Run:
         started = time.perf_counter()
         yield
         self.progress.seconds += time.perf_counter() - started
+
+
+def frozen_modules(model: nn.Module) -> nn.ModuleList:
+    """The outermost modules whose parameters are all frozen; a module without any is none of them.
+
+    A run leaves them in eval mode, with all that they contain: what does not learn has no dropout,
+    so that what reads its states finds the same ones in every pass.
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Linear(1, 1), nn.Dropout()))
+    >>> _ = model[1].requires_grad_(False)
+    >>> list(frozen_modules(model)) == [model[1]]
+    True
+    """
+    learns = [parameter.requires_grad for parameter in model.parameters()]
+    if learns and not any(learns):
+        return nn.ModuleList([model])
+    return nn.ModuleList(one for child in model.children() for one in frozen_modules(child))

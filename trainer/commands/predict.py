@@ -24,8 +24,7 @@ from trainer.environment import require_training
 from trainer.evaluation.predictions import Submission
 
 if TYPE_CHECKING:
-    from trainer.evaluation.predict import FailedExample, RawExample
-    from trainer.evaluation.predictions import Prediction
+    from trainer.evaluation.predict import RawExample
     from trainer.evaluation.trained import TrainedRun
 
 
@@ -111,8 +110,11 @@ def predict(
         lines = list(submission_lines(found, submission, spreads=spreads))
         typer.echo("\n".join(lines))
         return
-    show = _show_json if as_json else _show
-    show(found)
+    if as_json:
+        for one in found:
+            typer.echo(json.dumps(_as_json(one), ensure_ascii=False))
+    else:
+        _show(found)
     if any(_is_error(one) for one in found):
         raise typer.Exit(1)
 
@@ -173,11 +175,6 @@ def _examples(texts: list[str], file: Path | None, run: TrainedRun) -> list[RawE
         return examples_of_lines(lines, fields, given)
 
 
-def _show_json(found: Sequence[Prediction | FailedExample]) -> None:
-    for one in found:
-        typer.echo(json.dumps(_as_json(one), ensure_ascii=False))
-
-
 def _as_json(one: Any) -> dict[str, Any]:
     if _is_error(one):
         error = {"error_type": one.error_type, "message": one.message}
@@ -187,12 +184,13 @@ def _as_json(one: Any) -> dict[str, Any]:
 
 
 def _show(found: Sequence[Any]) -> None:
-    rows = [
-        (one.example_id, f"{one.error_type}: {spelled(one.message)}", "")
-        if _is_error(one)
-        else (one.example_id, _readable(one.predicted), _percent(one.probability))
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        if _is_error(one):
+            rows.append((one.example_id, f"{one.error_type}: {spelled(one.message)}", ""))
+        else:
+            share = "" if one.probability is None else f"{one.probability:.1%}"
+            rows.append((one.example_id, _readable(one.predicted), share))
     print_table(("example", "prediction", "probability"), rows)
 
 
@@ -204,7 +202,3 @@ def _readable(predicted: Any) -> str:
     if isinstance(predicted, list):
         return " ".join(map(str, predicted))
     return predicted if isinstance(predicted, str) else json.dumps(predicted, ensure_ascii=False)
-
-
-def _percent(probability: float | None) -> str:
-    return "" if probability is None else f"{probability:.1%}"

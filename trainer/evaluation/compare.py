@@ -7,7 +7,7 @@ seed, whose scores are averaged. Nothing here imports torch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import stdev
@@ -163,16 +163,21 @@ def compare_systems(
     _check_same(ours, theirs, not metrics)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
     joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
+    parts: list[Part] = [{lang: runs} for lang, runs in joined.items()]
+    if len(joined) > 1:
+        parts.append(joined)
     return [
-        _line(part, metric, ours, options)
-        for metric in metrics or (ours.metric,)
-        for part in _parts(joined)
+        _line(part, metric, ours, options) for metric in metrics or (ours.metric,) for part in parts
     ]
 
 
 def read_system(runs: Mapping[str, Path], split: str) -> System:
     """The predictions of the runs of one system, by a name such as ``seed0``."""
-    scored = [_evaluation(run, split) for run in runs.values()]
+    scored = []
+    for run in runs.values():
+        command = f"parsebank evaluate {run} --split {split}"
+        absent = f"{run} has no predictions of {split}; run: {command}"
+        scored.append(read_json(run / f"evaluation-{split}.json", absent))
     if len({(one["dataset"], one["metric"]) for one in scored}) > 1:
         raise SpecError(
             f"the runs {', '.join(map(str, runs.values()))} are not of one dataset and metric"
@@ -185,12 +190,6 @@ def read_system(runs: Mapping[str, Path], split: str) -> System:
     classes = next(iter(scored[0]["languages"].values())).get("per_class", ())
     first = scored[0]
     return System(first["dataset"], first["metric"], languages, tuple(runs), tuple(classes))
-
-
-def _evaluation(run: Path, split: str) -> dict[str, Any]:
-    command = f"parsebank evaluate {run} --split {split}"
-    absent = f"{run} has no predictions of {split}; run: {command}"
-    return read_json(run / f"evaluation-{split}.json", absent)
 
 
 def _by_id(path: Path) -> ById:
@@ -259,13 +258,6 @@ def _left_out(ours: Sequence[ById], theirs: Sequence[ById]) -> dict[str, int]:
 
 
 Part = Mapping[str, list[list[Prediction]]]
-
-
-def _parts(joined: Part) -> Iterable[Part]:
-    """Each language, and all of them if there are several."""
-    yield from ({lang: runs} for lang, runs in joined.items())
-    if len(joined) > 1:
-        yield joined
 
 
 def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:

@@ -90,10 +90,11 @@ def inspect_example(
     length = int(batch.lengths_B[sequence])
     known = _shown(data)
     ids = batch.arrays["input_ids"][sequence, :length].tolist()
+    padded = {name: batch.arrays[name][sequence] for name in names}
     return Inspected(
         labels=[known[piece] for piece in ids],
         attention=captured_attention(run.model, batch, sequence),
-        matrices={name: _cut(batch.arrays[name][sequence], length) for name in names},
+        matrices={name: of[(slice(length),) * of.ndim] for name, of in padded.items()},
     )
 
 
@@ -164,7 +165,3 @@ def _shown(data: FeatureDataset) -> dict[int, str]:
             shown[piece] = text if shown.get(piece, text) == text else text.lower()
         before = (segment, word)
     return shown
-
-
-def _cut(matrix: NDArray[Any], length: int) -> NDArray[Any]:
-    return matrix[(slice(length),) * matrix.ndim]

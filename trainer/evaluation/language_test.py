@@ -33,7 +33,7 @@ from trainer.results import part_name, write_json
 from trainer.tasks import TreesOptions
 
 if TYPE_CHECKING:
-    from featurestore import FeatureDataset, FeatureStore
+    from featurestore import FeatureStore
 
 _RATE = 1e-3
 _LINEAR = 512
@@ -185,20 +185,17 @@ def _sentences(
     dataset = store.dataset(
         data.dataset, data.tokenizer, split, lang, data.version, parser=data.parser
     )
-    source = source_of(_drawn(dataset, lang, options), recipe, store)
+    # At most so many examples, in the order of the dataset.
+    seed = stream_seed(options.seed, "language test", lang)
+    chosen = np.sort(np.argsort(splitmix(len(dataset), seed))[: options.sentences])
+    drawn = dataset.selected(dataset.rows.select(chosen), dataset.reader)
+    source = source_of(drawn, recipe, store)
     run.model.eval()  # type: ignore[no-untyped-call]
     stream = source.evaluation_stream(recipe)
     for batch in device_batches(stream, recipe, source.task, run.model.device):
         states_BLD = run.model.encoder(batch).last_hidden_state
         for row, places in enumerate(word_positions(batch.arrays)):
             yield states_BLD[row, torch.from_numpy(places[places >= 0])].cpu()
-
-
-def _drawn(dataset: FeatureDataset, lang: str, options: LanguageTestOptions) -> FeatureDataset:
-    """At most so many examples, in the order of the dataset."""
-    seed = stream_seed(options.seed, "language test", lang)
-    chosen = np.argsort(splitmix(len(dataset), seed))[: options.sentences]
-    return dataset.selected(dataset.rows.select(np.sort(chosen)), dataset.reader)
 
 
 def trained_classifier(

@@ -128,7 +128,15 @@ def systems_of(folders: Sequence[Path]) -> dict[str, dict[int, Path]]:
     """
     grouped: dict[str, dict[int, Path]] = {}
     recipes: dict[str, dict[str, str]] = {}
-    for run in dict.fromkeys(run for folder in folders for run in _runs(folder)):
+    found: list[Path] = []
+    for folder in folders:
+        inside = sorted(path.parent for path in folder.rglob(RESULT))
+        if not inside:
+            raise SpecError(
+                f"there is no finished run in {folder}; give folders of parsebank train"
+            )
+        found += inside
+    for run in dict.fromkeys(found):
         options = dict(_flat(read_result(run)["recipe"]))
         seed = int(options.pop("training.seed"))
         key = strict_json(options)
@@ -143,13 +151,6 @@ def systems_of(folders: Sequence[Path]) -> dict[str, dict[int, Path]]:
         _system_name(recipes[key], recipes): dict(sorted(runs.items()))
         for key, runs in grouped.items()
     }
-
-
-def _runs(folder: Path) -> list[Path]:
-    found = sorted(path.parent for path in folder.rglob(RESULT))
-    if not found:
-        raise SpecError(f"there is no finished run in {folder}; give folders of parsebank train")
-    return found
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

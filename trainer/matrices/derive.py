@@ -46,7 +46,10 @@ def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBat
     ``["sla_mask(threshold=4)"]``. Distances, depths and ancestors are as the host would make them,
     but int32 as soon as a whole sequence has more than 255 nodes.
     """
-    forest, width = _forest(batch), batch.input_ids_BL.shape[1]
+    if NODES[0] not in batch.extras:
+        raise SpecError(_NO_NODES)
+    forest = DeviceForest.of(*(batch.extras.get(name) for name in NODES))  # type: ignore[arg-type]
+    width = batch.input_ids_BL.shape[1]
     others = {name: value for name, value in batch.extras.items() if name not in NODES}
     return replace(
         batch,
@@ -55,9 +58,3 @@ def with_matrices(batch: SyntaxBatch, matrices: Iterable[str] = ()) -> SyntaxBat
         ancestor_BLL=derive("ancestor", forest, width),
         extras={**others, **{name: derive(name, forest, width) for name in matrices}},
     )
-
-
-def _forest(batch: SyntaxBatch) -> DeviceForest:
-    if NODES[0] not in batch.extras:
-        raise SpecError(_NO_NODES)
-    return DeviceForest.of(*(batch.extras.get(name) for name in NODES))  # type: ignore[arg-type]

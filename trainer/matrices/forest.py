@@ -108,21 +108,18 @@ class DeviceForest:
 
     def show(self, values: Tensor, width: int, padding: int | float) -> Tensor:
         """Rows, and columns, that the batch shows of values of all nodes."""
-        node_BL = self._shown_nodes(width)
+        B, N = self.parents_BN.shape
+        # Nodes that the batch does not show go to a last column.
+        column_BN = torch.where(self.column_BN < 0, width, self.column_BN)
+        node_BL = self.source_BN.new_full((B, width + 1), -1)
+        node_BL = node_BL.scatter(1, column_BN, self.source_BN)[:, :width]
         empty = node_BL < 0
         index = node_BL.clamp(min=0)
         if values.ndim == 2:
             return values.gather(1, index).masked_fill(empty, padding)
-        B, N = self.parents_BN.shape
         rows_BLN = values.gather(1, index[:, :, None].expand(B, width, N))
         shown_BLL = rows_BLN.gather(2, index[:, None, :].expand(B, width, width))
         return shown_BLL.masked_fill(empty[:, :, None] | empty[:, None, :], padding)
-
-    def _shown_nodes(self, width: int) -> Tensor:
-        B = len(self.parents_BN)
-        column_BN = torch.where(self.column_BN < 0, width, self.column_BN)
-        node_BL = self.source_BN.new_full((B, width + 1), -1)
-        return node_BL.scatter(1, column_BN, self.source_BN)[:, :width]
 
     def _below(self, values_BN: Tensor, none: int) -> Tensor:
         return torch.where(self.ancestor_BNN, values_BN[:, :, None], none)

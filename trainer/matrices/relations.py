@@ -32,18 +32,6 @@ def derive(name: str, forest: DeviceForest, width: int) -> Tensor:
     return forest.show(values, width, far)
 
 
-def _distance(forest: DeviceForest) -> Tensor:
-    return forest.distance_BNN
-
-
-def _depth(forest: DeviceForest) -> Tensor:
-    return forest.depth_BN.to(forest.dtype)
-
-
-def _ancestor(forest: DeviceForest) -> Tensor:
-    return forest.ancestor_BNN
-
-
 def _lca(forest: DeviceForest) -> Tensor:
     """Columns of lowest common ancestors, or of the nearest kept node above."""
     B, N = forest.parents_BN.shape
@@ -58,10 +46,6 @@ def _lca(forest: DeviceForest) -> Tensor:
     return shown_BNN.masked_fill(forest.shared_BNN == 0, -1).int()
 
 
-def _lca_depth(forest: DeviceForest) -> Tensor:
-    return forest.shared_BNN - 1
-
-
 def _subtree_height(forest: DeviceForest) -> Tensor:
     shown_BN = forest.depth_BN.gather(1, forest.source_BN)
     return forest.highest_below(shown_BN) - forest.depth_BN
@@ -71,14 +55,6 @@ def _subtree_size(forest: DeviceForest) -> Tensor:
     return forest.ancestor_BNN.sum(1, dtype=torch.int32)
 
 
-def _subtree_first(forest: DeviceForest) -> Tensor:
-    return forest.lowest_below(forest.column_BN).int()
-
-
-def _subtree_last(forest: DeviceForest) -> Tensor:
-    return forest.highest_below(forest.column_BN).int()
-
-
 def _subtree_is_projective(forest: DeviceForest) -> Tensor:
     own_N = torch.arange(forest.parents_BN.shape[1], device=forest.parents_BN.device)
     place_BN = own_N.expand(forest.parents_BN.shape)
@@ -86,20 +62,22 @@ def _subtree_is_projective(forest: DeviceForest) -> Tensor:
     return span_BN == _subtree_size(forest)
 
 
-GENERIC: Final[dict[str, Callable[..., Tensor]]] = {
-    "distance.v1": _distance,
-    "depth.v1": _depth,
-    "ancestor.v1": _ancestor,
+GENERIC: Final[dict[str, Callable[[DeviceForest], Tensor]]] = {
+    "distance.v1": lambda forest: forest.distance_BNN,
+    "depth.v1": lambda forest: forest.depth_BN.to(forest.dtype),
+    "ancestor.v1": lambda forest: forest.ancestor_BNN,
     "lca.v1": _lca,
-    "lca_depth.v1": _lca_depth,
+    "lca_depth.v1": lambda forest: forest.shared_BNN - 1,
     "subtree_height.v1": _subtree_height,
     "subtree_size.v1": _subtree_size,
-    "subtree_first.v1": _subtree_first,
-    "subtree_last.v1": _subtree_last,
+    "subtree_first.v1": lambda forest: forest.lowest_below(forest.column_BN).int(),
+    "subtree_last.v1": lambda forest: forest.highest_below(forest.column_BN).int(),
     "subtree_is_projective.v1": _subtree_is_projective,
 }
 
 
 def on_device() -> dict[str, Callable[..., Tensor]]:
-    systems = (system.load_relations() for system in SYSTEMS.values())
-    return GENERIC | {name: make for relations in systems for name, make in relations.items()}
+    found: dict[str, Callable[..., Tensor]] = {**GENERIC}
+    for system in SYSTEMS.values():
+        found |= system.load_relations()
+    return found

@@ -126,7 +126,9 @@ def with_syntax(attention: Attention) -> Attention:
             keeper.keep(LayerAttention(query, key, attention_mask, local, **how))
         if local is None:
             return attention(module, query, key, value, attention_mask, **options)
-        attend = _attend_twice if _is_fused(attention, query) else _attend_at_once
+        # Fused attention never writes its weights out; on a CPU it does, where dropout is.
+        is_fused = attention is sdpa_attention_forward and query.is_cuda
+        attend = _attend_twice if is_fused else _attend_at_once
         return attend(attention, module, (query, key, value), attention_mask, local, **options)
 
     return forward
@@ -195,11 +197,6 @@ def check_reads_syntax(implementation: str | None) -> None:
             f"the encoder's attention implementation is {implementation!r}, which ignores syntax; "
             f"build it with `attn_implementation={SDPA}` or {EAGER!r}, or give `use_syntax=False`"
         )
-
-
-def _is_fused(attention: Attention, query: Tensor) -> bool:
-    """True where attention weights are never written out; on a CPU they are, where dropout is."""
-    return attention is sdpa_attention_forward and query.is_cuda
 
 
 def _attend_at_once(

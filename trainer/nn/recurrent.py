@@ -26,14 +26,11 @@ def in_full_precision(
     @wraps(method)
     def full(self: Module, /, *given: Given.args, **named: Given.kwargs) -> Found:
         weight = next(self.parameters())
-        precise: Any = [_as_precise(one, weight) for one in given]
+        precise: Any = [
+            one.to(weight.dtype) if isinstance(one, Tensor) and one.is_floating_point() else one
+            for one in given
+        ]
         with torch.autocast(weight.device.type, enabled=False):
             return method(self, *precise, **named)
 
     return full
-
-
-def _as_precise(given: object, weight: Tensor) -> object:
-    if isinstance(given, Tensor) and given.is_floating_point():
-        return given.to(weight.dtype)
-    return given

@@ -55,19 +55,20 @@ class AttentionRows:
         fused attention does not tell.
         """
         layer, at_BR = self.layer, positions_BR
-        query, key, mask = layer.query, layer.key, layer.mask
+        query, key, mask, local = layer.query, layer.key, layer.mask, layer.local
         if heads is not None:
             query, key = query[:, list(heads)], key[:, list(heads)]
             if mask is not None and mask.shape[1] > 1:
                 mask = mask[:, list(heads)]
         with torch.autocast(at_BR.device.type, enabled=False):
-            weights_BNRL = attention_weights(
-                _rows_of(query, at_BR, 2).float(),
-                key.float(),
-                _mask_rows(mask, at_BR),
-                _local_rows(layer.local, at_BR),
-                layer.scaling,
-            )
+            if mask is not None and mask.shape[-2] != 1:
+                mask = _rows_of(mask.expand(len(at_BR), -1, -1, -1), at_BR, 2)
+                mask = mask if mask.dtype == torch.bool else mask.float()
+            if local is not None:
+                mask_BRL = _rows_of(local.mask_BLL, at_BR, 1)
+                local = LocalAttention(mask_BRL, _rows_of(local.weight_BL, at_BR, 1).float())
+            rows_BNRD = _rows_of(query, at_BR, 2).float()
+            weights_BNRL = attention_weights(rows_BNRD, key.float(), mask, local, layer.scaling)
         return F.dropout(weights_BNRL, layer.dropout, dropped)
 
 
@@ -78,17 +79,3 @@ def _rows_of(states: Tensor, at_BR: Tensor, dim: int) -> Tensor:
     sizes = [*states.shape]
     sizes[dim] = at_BR.shape[1]
     return states.gather(dim, at_BR.view(shape).expand(sizes))
-
-
-def _mask_rows(mask: Tensor | None, at_BR: Tensor) -> Tensor | None:
-    if mask is None or mask.shape[-2] == 1:
-        return mask
-    rows = _rows_of(mask.expand(len(at_BR), -1, -1, -1), at_BR, 2)
-    return rows if rows.dtype == torch.bool else rows.float()
-
-
-def _local_rows(local: LocalAttention | None, at_BR: Tensor) -> LocalAttention | None:
-    if local is None:
-        return None
-    mask_BRL = _rows_of(local.mask_BLL, at_BR, 1)
-    return LocalAttention(mask_BRL, _rows_of(local.weight_BL, at_BR, 1).float())

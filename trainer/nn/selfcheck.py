@@ -131,9 +131,10 @@ def _trial(module: nn.Module, encoder: PreTrainedModel, what: str) -> Iterator[S
     try:
         yield _few_pieces(encoder)
     except Exception as error:  # families fail in their own ways on what they do not know
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SpecError(
             f"the encoder is of type {encoder.config.model_type!r}, and {what} does not obey "
-            f"syntax ({_said(error)}); take another encoder, such as BERT, XLM-R or ELECTRA, or "
+            f"syntax ({told}); take another encoder, such as BERT, XLM-R or ELECTRA, or "
             "set model.use_syntax=false"
         ) from error
     finally:
@@ -198,7 +199,3 @@ def _everything_local(gates: nn.ModuleDict) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _said(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

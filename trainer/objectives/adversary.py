@@ -65,7 +65,14 @@ class LanguageAdversary(nn.Module):
         self.languages = (MAIN, *others)
         scores = len(self.languages) if options.method in ("reversal", "multitask") else 1
         self.dropout = nn.Dropout1d(options.dropout)
-        self.discriminator = _discriminator(options, encoder.width, scores)
+        self.discriminator: Discriminator
+        if options.discriminator == "strong":
+            self.discriminator = StrongDiscriminator(
+                encoder.width, scores, options.level, options.residual
+            )
+        else:
+            hidden = () if options.discriminator == "weak" else (256, 128)
+            self.discriminator = Discriminator(encoder.width, scores, hidden, options.level)
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> Tensor:
         """The part of D's loss that is of this batch, a scalar.
@@ -118,13 +125,6 @@ class LanguageAdversary(nn.Module):
         real_BW = positions_BW >= 0
         at_BWD = positions_BW.clamp(min=0)[..., None].expand(-1, -1, states_BLD.shape[2])
         return states_BLD.gather(1, at_BWD).masked_fill(~real_BW[..., None], 0.0), real_BW
-
-
-def _discriminator(options: AdversaryOptions, width: int, scores: int) -> Discriminator:
-    if options.discriminator == "strong":
-        return StrongDiscriminator(width, scores, options.level, options.residual)
-    hidden = () if options.discriminator == "weak" else (256, 128)
-    return Discriminator(width, scores, hidden, options.level)
 
 
 def _binary(scores_BWC: Tensor, real_BW: Tensor, label: float) -> Tensor:

@@ -73,8 +73,11 @@ class _Graph:
             return self.node("Add", product, *bias) if bias else product
         steps = weight_steps(weight)
         integers = (weight / steps[:, None]).round().clamp(-WEIGHT_LEVELS, WEIGHT_LEVELS)
-        step, zero = _input_step(rounded[0])  # layers of the same states share bounds
-        scale, offset = self.constant(np.float32(step)), self.constant(np.uint8(zero))
+        # Layers of the same states share bounds.
+        low, high = (bound.item() for bound in rounded[0].bounds())
+        step = (high - low) / INPUT_LEVELS
+        scale = self.constant(np.float32(step))
+        offset = self.constant(np.uint8(round(-low / step)))
         return self.node(
             "MatMulIntegerToFloat",
             *(
@@ -252,9 +255,3 @@ def _rounded_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Rows as 8-bit integers, and the step of each. *Shape:* (rows, D), (rows, 1)."""
     steps = weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / 127
     return (weight / steps).round().to(torch.int8), steps
-
-
-def _input_step(layer: RoundedLinear) -> tuple[float, int]:
-    low, high = (bound.item() for bound in layer.bounds())
-    step = (high - low) / INPUT_LEVELS
-    return step, round(-low / step)

@@ -143,7 +143,7 @@ def train(
         model.train()
         steps = len(batches) * options.epochs
         for step, windows in enumerate(batches, epoch * len(batches)):
-            _set_rates(optimizer, _rate(step / steps, options.warmup))
+            _set_rates(optimizer, step / steps, options.warmup)
             losses = _step(model, optimizer, collate(windows), options.clip)
             report(Report(step + 1, steps, losses))
         figures = accuracies(model, held_out)
@@ -256,11 +256,8 @@ def _optimizer(model: TextParser, options: TrainingOptions) -> torch.optim.Optim
     )
 
 
-def _rate(done: float, warmup: float) -> float:
-    return min(done / warmup if warmup else 1.0, (1 - done) / (1 - warmup))
-
-
-def _set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
+def _set_rates(optimizer: torch.optim.Optimizer, done: float, warmup: float) -> None:
+    share = min(done / warmup if warmup else 1.0, (1 - done) / (1 - warmup))
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * share
 

@@ -177,10 +177,11 @@ class TranslationScorer:
         return translation_scores(hypotheses, references, loss, options.bleu, options.metric)
 
     def predictions(self) -> list[Prediction]:
-        return [self._prediction(*row) for row in self._rows]
-
-    def _prediction(self, example_id: str, gold: str | None, text: str) -> Prediction:
-        if gold is None:
-            return Prediction(example_id, None, text)
-        shares = {"bleu": bleu_counts(text, gold, self._counter)}
-        return Prediction(example_id, gold, text, text == gold, shares)
+        found = []
+        for example_id, gold, text in self._rows:
+            if gold is None:
+                found.append(Prediction(example_id, None, text))
+            else:
+                shares = {"bleu": bleu_counts(text, gold, self._counter)}
+                found.append(Prediction(example_id, gold, text, text == gold, shares))
+        return found

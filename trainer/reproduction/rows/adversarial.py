@@ -35,17 +35,6 @@ _REDUCTIONS: Final[Mapping[Size, str]] = {
 }
 
 
-def _prepare(trial: Trial) -> None:
-    gold_trees(trial, "en", ENGLISH.path, "train,dev,test")
-    for lang, treebank in TARGETS.items():
-        gold_trees(trial, lang, treebank.path, "train,dev,test" if lang == AUXILIARY else "test")
-
-
-def _parser(trial: Trial, condition: str, seed: int) -> Path:
-    small = (*SMALL, "learning_rate=1e-3") if trial.size == "small" else ()
-    return trial.train(RECIPE, condition, seed, (*small, *CONDITIONS[condition]))
-
-
 def _language_test(trial: Trial, run: Path) -> float:
     """Words of dev whose language a classifier of the states tells, in percent."""
     file = run / "language-test-dev.json"
@@ -56,10 +45,13 @@ def _language_test(trial: Trial, run: Path) -> float:
 
 
 def _run(trial: Trial) -> Findings:
-    _prepare(trial)
+    gold_trees(trial, "en", ENGLISH.path, "train,dev,test")
+    for lang, treebank in TARGETS.items():
+        gold_trees(trial, lang, treebank.path, "train,dev,test" if lang == AUXILIARY else "test")
+    small = (*SMALL, "learning_rate=1e-3") if trial.size == "small" else ()
 
     def measured(condition: str, seed: int) -> tuple[Scores, float]:
-        run = _parser(trial, condition, seed)
+        run = trial.train(RECIPE, condition, seed, (*small, *CONDITIONS[condition]))
         found = trial.scores(run, "test")
         las = {lang: 100 * float(found[lang]["las_no_punct"]) for lang in TARGETS}
         return las, _language_test(trial, run)

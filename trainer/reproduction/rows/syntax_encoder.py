@@ -162,21 +162,16 @@ def _run(trial: Trial) -> Findings:
         first, *further = _figures(task, found)
         gains.append(first)
         others += further
+    verdicts = [is_gain(one) for one in gains]
     return Findings(
         [*gains, *others],
-        holds=_verdict([is_gain(one) for one in gains]),
+        holds=False if False in verdicts else None if None in verdicts else True,
         notes=(
             "Pairs are of the language of the first sentence and that of the second. The encoder "
             "never read French, so that much of what is lost across languages is its, not the "
             "trees'.",
         ),
     )
-
-
-def _verdict(gains: Sequence[bool | None]) -> bool | None:
-    if False in gains:
-        return False
-    return None if None in gains else True
 
 
 ROW: Final = Row(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from trainer.evaluation.compare import Line, compare
+from trainer.evaluation.compare import compare
 from trainer.reproduction.row import Figure, Findings, Row, Size, Source
 from trainer.reproduction.trial import Trial
 
@@ -68,12 +68,6 @@ def _bleu_of_products(trial: Trial) -> float:
     return float(trial.scores(run, TEST)["en"]["bleu"])
 
 
-def _difference(trial: Trial) -> Line:
-    ours, theirs = (trial.folder / "runs" / arm for arm in ARMS)
-    (line,) = compare(ours, theirs, TEST, ("bleu",)).lines
-    return line
-
-
 def _run(trial: Trial) -> Findings:
     _prepare(trial)
 
@@ -85,7 +79,8 @@ def _run(trial: Trial) -> Findings:
     scores = {arm: [of_run for of_run, _ in of] for arm, of in found.items()}
     seconds = {arm: [of_run for _, of_run in of] for arm, of in found.items()}
     literal = _bleu_of_products(trial)
-    line = _difference(trial)
+    sgnet, plain = (trial.folder / "runs" / arm for arm in ARMS)
+    (line,) = compare(sgnet, plain, TEST, ("bleu",)).lines
     gaps = tuple(ours - theirs for ours, theirs in line.seeds.values())
     cost = tuple(ours / theirs for ours, theirs in zip(*seconds.values(), strict=True))
     figures = [Figure("sgnet less plain: BLEU", _PUBLISHED, gaps)]

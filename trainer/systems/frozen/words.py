@@ -88,7 +88,11 @@ def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
     for name in PADDING.keys() & arrays.keys():
         found[name] = words.take(arrays[name], PADDING[name])
     for name in (name for name in arrays if name in MATRICES):
-        found[name] = _matrix(words, name, arrays[name])
+        values, padding = arrays[name], MATRICES.padding(name)
+        if padding == UNREACHABLE:
+            padding = int(np.iinfo(values.dtype).max)
+        take = words.take if values.ndim == 2 else words.take_pairs
+        found[name] = take(values, padding)
     found["parents"] = _parents(words, arrays["parents"])
     found["lengths"] = words.real.sum(1).astype(np.int32)
     if "offset_mapping" in arrays:
@@ -96,13 +100,6 @@ def word_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
     if "word_states" in arrays:
         found["word_states"] = _states(found, arrays["word_states"])
     return found
-
-
-def _matrix(words: _Words, name: str, values: NDArray[Any]) -> NDArray[Any]:
-    padding = MATRICES.padding(name)
-    if padding == UNREACHABLE:
-        padding = int(np.iinfo(values.dtype).max)
-    return words.take(values, padding) if values.ndim == 2 else words.take_pairs(values, padding)
 
 
 def _parents(words: _Words, parents: NDArray[np.int32]) -> NDArray[np.int32]:

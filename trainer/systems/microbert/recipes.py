@@ -15,7 +15,6 @@ from trainer.options import (
     DataOptions,
     GroupOptions,
     MicroBertOptions,
-    ObjectiveOptions,
     OptimizerOptions,
     Recipe,
     TrainingOptions,
@@ -86,7 +85,7 @@ def condition(name: str, *objectives: str, sla: bool = False) -> Recipe:
         ),
         model=MicroBertOptions(sla=sla),
         task=options.MlmOptions(output_bias=False),
-        objectives=tuple(map(_objective, objectives)),
+        objectives=tuple(section_from_json("objectives", {"name": one}) for one in objectives),
         training=_TRAINING,
         optimizers=_EVERYTHING_DECAYS,
     )
@@ -99,11 +98,6 @@ def as_released(name: str, *objectives: str, sla: bool = False) -> Recipe:
     settings = [f"data.samplers={','.join(samplers)}", "model.window=as_released"]
     settings += [setting for one in own for setting in _RELEASED_OBJECTIVES[one]]
     return variant(condition(name, *own, sla=sla), "as-released", *settings)
-
-
-def _objective(name: str) -> ObjectiveOptions:
-    found: ObjectiveOptions = section_from_json("objectives", {"name": name})
-    return found
 
 
 def mlm() -> Recipe:

@@ -88,7 +88,10 @@ class OrderFreeEncoder(Encoder):
         if is_released(self.options.padding_mask):
             states_BLD, seen_BL = self._with_padding(states_BLD, real_BL)
         if self.options.position == "absolute":
-            states_BLD = torch.cat([states_BLD, self._positions(states_BLD)], dim=2)
+            places_LD = sinusoids(states_BLD.shape[1], self.options.position_width)
+            places_LD[0] = 0  # as in the released code, whose table begins with padding
+            places_BLD = places_LD.to(states_BLD).expand(states_BLD.shape[0], -1, -1)
+            states_BLD = torch.cat([states_BLD, places_BLD], dim=2)
         # A row without words would attend to nothing, which is NaN; it may attend to all.
         seen_BL = seen_BL | ~seen_BL.any(1, keepdim=True)
         found_BLD = self.context(states_BLD, seen_BL)[:, :length]
@@ -117,17 +120,9 @@ class OrderFreeEncoder(Encoder):
             places_B < len(BUCKETS), ends[places_B.clamp(max=len(BUCKETS) - 1)], counts_B
         )
         longest = max(int(widths_B.max()), states_BLD.shape[1])
-        padding_D = self._padding(states_BLD)
+        upos_D = self.upos.weight[0]
+        padding_D = F.pad(upos_D, (states_BLD.shape[2] - len(upos_D), 0))
         missing = longest - states_BLD.shape[1]
         further = padding_D.expand(states_BLD.shape[0], missing, -1)
         seen_BL = torch.arange(longest, device=real_BL.device) < widths_B[:, None]
         return torch.cat([states_BLD, further], dim=1), seen_BL
-
-    def _padding(self, states_BLD: Tensor) -> Tensor:
-        upos_D = self.upos.weight[0]
-        return F.pad(upos_D, (states_BLD.shape[2] - len(upos_D), 0))
-
-    def _positions(self, states_BLD: Tensor) -> Tensor:
-        found_LD = sinusoids(states_BLD.shape[1], self.options.position_width)
-        found_LD[0] = 0  # as in the released code, whose table begins with padding
-        return found_LD.to(states_BLD).expand(states_BLD.shape[0], -1, -1)

@@ -54,8 +54,11 @@ class VectoredDataset(ParsedDataset):
         super().__init__(store, data)
         self.pattern, self.width, self.missing = pattern, width, missing
         counts: dict[str, Counter[str]] = {}
-        for lang, forms in self._texts():
-            counts.setdefault(lang, Counter()).update(map(as_looked_up, forms))
+        for start in range(0, len(self), _AT_ONCE):
+            examples = np.arange(start, min(start + _AT_ONCE, len(self)))
+            for example, own in zip(examples.tolist(), self.records(examples), strict=True):
+                words = counts.setdefault(self.lang_of(example), Counter())
+                words.update(map(as_looked_up, own[0].parse.form))
         self.rare = {
             lang: {word for word, times in own.items() if times == 1}
             for lang, own in counts.items()
@@ -86,12 +89,6 @@ class VectoredDataset(ParsedDataset):
         others = [word for word in words if word not in found]
         english = Path(self.pattern.replace("{lang}", _FALLBACK))
         return {**found, **read_vectors(english, others, self.width)}
-
-    def _texts(self) -> Iterable[tuple[str, list[str]]]:
-        for start in range(0, len(self), _AT_ONCE):
-            examples = np.arange(start, min(start + _AT_ONCE, len(self)))
-            for example, own in zip(examples.tolist(), self.records(examples), strict=True):
-                yield self.lang_of(example), own[0].parse.form
 
     def lang_of(self, example: int) -> str:
         _, lang = self.rows.parts[int(self.rows.part[example])]

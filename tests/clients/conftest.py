@@ -4,19 +4,58 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from typer.testing import CliRunner, Result
+
+from clients import Client
+from clients.cli import build_app
 
 
 @pytest.fixture(scope="session")
 def benchmark_files() -> Path:
     """Tiny benchmark files; the faulty ones are named after their fault."""
     return Path(__file__).parents[1] / "fixtures" / "benchmarks"
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs ``parsebank`` in this process."""
+    for name, value in (("COLUMNS", "200"), ("PARSEBANK_JOB_WORKERS", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("PARSEBANK_URL", raising=False)
+    runner, app = CliRunner(), build_app()
+
+    def run(*arguments: object, **options: Any) -> Result:
+        structlog.reset_defaults()  # each command is a process of its own, and says how it logs
+        return runner.invoke(app, [*map(str, arguments)], **options)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place for a store that the tests of a module share."""
+    return tmp_path_factory.mktemp("commands") / "store"
+
+
+@pytest.fixture(scope="module")
+def client(store: Path) -> Iterator[Client]:
+    """Of a service in this process, over that store."""
+    with Client.embedded(str(store), workers=1, job_workers=1) as client:
+        yield client
+
+
+@pytest.fixture
+def parsebank(invoke: Callable[..., Result], store: Path) -> Callable[..., Result]:
+    """Runs ``parsebank`` over that store."""
+    return lambda *arguments, **options: invoke(*arguments, "--store", store, **options)
 
 
 @dataclass

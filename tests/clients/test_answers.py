@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -118,12 +117,6 @@ def test_a_document_that_breaks_off_keeps_what_was_read(tmp_path, benchmark_file
     assert (last.example_id, last.reason) == ("cut.json", "example")
 
 
-def test_squad_does_not_call_a_blind_question_unanswerable(benchmark_files):
-    path = benchmark_files / "tydiqa/tydiqa.goldp.en.dev.json"
-    (item,) = SQUAD.read(path, "dev", "en")
-    assert item.labels == {"answers": None, "answerable": None}
-
-
 @pytest.mark.parametrize("blind", [{}, {"answers": []}])
 def test_squad_takes_only_is_impossible_for_unanswerable(tmp_path, blind):
     questions = [
@@ -188,11 +181,6 @@ def test_a_language_with_its_own_file_is_not_read_from_the_whole(tmp_path):
     assert len(TYDIQA.parts(tmp_path)) == 9
 
 
-def test_a_blind_question_is_kept_without_answers(benchmark_files):
-    (item,) = TYDIQA.read(benchmark_files / "tydiqa", "dev", "en")
-    assert item.labels == {"answers": None}
-
-
 @pytest.mark.parametrize(
     ("name", "path", "split", "lang", "questions", "answers"),
     [
@@ -215,18 +203,6 @@ def test_every_real_answer_is_at_its_offset(data_dir, name, path, split, lang, q
     assert sum(len(item.labels["answers"] or ()) for item in items) == answers
     assert {item.labels["answers"] is None for item in items} == {not answers}
     assert not any(item.repairs for item in items)
-
-
-def test_real_unanswerable_questions_have_no_span(data_dir):
-    items = SQUAD.read(data_dir / "benchmarks/squad2-sample/squad_sample.json", "dev", "en")
-    assert Counter(item.labels["answerable"] for item in items) == {"no": 67, "yes": 53}
-
-
-def test_real_xquad_ids_are_the_same_in_every_language(data_dir):
-    folder = data_dir / "benchmarks/xquad"
-    ids = [list(by_id(XQUAD, folder, "test", part.lang)) for part in XQUAD.parts(folder)]
-    assert len(ids) == 5
-    assert all(each == ids[0] for each in ids)
 
 
 @pytest.mark.slow

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-import structlog
-from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
-from clients.cli import build_app
 from clients.processes import free_port, running, wait_until
 from clients.processes import parsebank as command
 from featurestore import open_store
@@ -22,25 +19,6 @@ from service.parsers import find_parser
 from service.parsers.records import ModelRecord, RecordedFile, write_records
 from service.settings import Settings
 from service.tokenizers import bundled_tokenizers
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("backfills") / "store"
-
-
-@pytest.fixture
-def parsebank(store, monkeypatch):
-    for name, value in (("COLUMNS", "200"), ("PARSEBANK_JOB_WORKERS", "1")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
-    runner, app = CliRunner(), build_app()
-
-    def run(*arguments: object):
-        structlog.reset_defaults()  # each command is a process of its own, and says how it logs
-        return runner.invoke(app, [*map(str, arguments), "--store", str(store)])
-
-    return run
 
 
 @pytest.fixture
@@ -350,9 +328,9 @@ def test_a_shard_without_examples_is_done(parsebank, tmp_path):
     assert (job["state"], job["counts"]["examples"]) == ("done", 0)
 
 
-def test_a_shard_needs_a_store(parsebank):
+def test_a_shard_needs_a_store(invoke, parsebank):
     arguments = ("backfill", "sample", "--split", "dev", "--lang", "en", "--shard")
     result = parsebank(*arguments, "3/2")
     assert (result.exit_code, "expected K/N" in result.output) == (1, True)
-    result = CliRunner().invoke(build_app(), [*arguments, "1/2", "--url", "http://127.0.0.1:9"])
+    result = invoke(*arguments, "1/2", "--url", "http://127.0.0.1:9")
     assert (result.exit_code, "--shard runs without a service" in result.stderr) == (2, True)

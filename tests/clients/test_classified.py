@@ -59,11 +59,6 @@ def test_multinli_has_matched_and_mismatched_splits(benchmark_files):
     assert matched.labels == {"label": "contradiction"}
 
 
-def test_snli_and_multinli_do_not_take_each_other_s_files(benchmark_files):
-    assert not SNLI.find(benchmark_files / "mnli")
-    assert not MNLI.find(benchmark_files / "snli")
-
-
 def test_a_line_of_cola_is_a_sentence(benchmark_files):
     items = list(COLA.read(benchmark_files / "cola", "dev", "en"))
     assert texts(items[0]) == ['The cook burnt the "soup".']
@@ -188,16 +183,3 @@ def test_every_real_line_of_cola_is_read(data_dir, split, counts):
     lines = (data_dir / f"benchmarks/cola/cola_{split}.tsv").read_text("utf-8").splitlines()
     assert len(items) == len(lines)
     assert [texts(x) for x in examples] == [[x.split("\t")[-1]] for x in lines]
-
-
-def test_every_real_record_of_the_snli_sample_is_read(data_dir):
-    folder = data_dir / "benchmarks/snli-sample"
-    counts = {part.split: Counter() for part in SNLI.parts(folder)}
-    for split, count in counts.items():
-        count.update(item.labels["label"] for item in SNLI.read(folder, split, "en"))
-    assert counts == {
-        "whole": {"neutral": 1, "contradiction": 1, "entailment": 1},
-        "dev": {"neutral": 4, "entailment": 1},
-        "test": {"contradiction": 2, "entailment": 2, "neutral": 1},
-        "train": {"neutral": 2, "contradiction": 1, "entailment": 2},
-    }

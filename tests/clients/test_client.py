@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from clients import AsyncClient, Client
-from clients.benchmarks import BENCHMARKS, SAMPLE
+from clients.benchmarks import SAMPLE
 from clients.client.results import ItemError, ParsedItem
 from syntax import DependencyTree
 from syntax.errors import (
@@ -29,13 +28,6 @@ from syntax.trees.conllu import parse_conllu
 
 TOKENIZER = "parsebank-wordpiece-en"
 TEXT = "The nurse didn't thank the driver. Then she went home."
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory) -> Iterator[Client]:
-    store = str(tmp_path_factory.mktemp("client") / "store")
-    with Client.embedded(store, workers=1, job_workers=1) as client:
-        yield client
 
 
 def test_info_describes_the_service(client):
@@ -162,17 +154,14 @@ def test_the_same_backfill_parses_and_stores_nothing(client, done_job):
     assert (again.counts.stored, again.counts.already_stored) == (0, 59)
 
 
-def test_jobs_are_listed_and_found(client, done_job):
+def test_jobs_and_datasets_are_listed_and_found(client, done_job):
+    assert "clients-sample" in [dataset["name"] for dataset in client.datasets()]
     assert done_job.id in [job.id for job in client.jobs()]
     assert client.job(done_job.id) == done_job
     assert list(client.events(done_job.id)) == [done_job]
     assert client.cancel(done_job.id).state == "done"
     with pytest.raises(UnknownJobError):
         client.job("no-such-job")
-
-
-def test_datasets_are_listed(client, done_job):
-    assert "clients-sample" in [dataset["name"] for dataset in client.datasets()]
 
 
 def test_the_store_is_searched_by_pattern(client, done_job):
@@ -242,16 +231,6 @@ def test_a_setting_that_does_not_exist_is_refused():
         Client.embedded(no_such_setting=1)
 
 
-@pytest.mark.slow
-def test_real_pairs_are_backfilled(client, data_dir):
-    xnli = BENCHMARKS["xnli"]
-    items = islice(xnli.read(data_dir / "benchmarks/xnli", "dev", "en"), 200)
-    job = client.wait(client.backfill(xnli.spec("dev", "en"), items).id)
-    assert (job.state, job.counts.stored) == ("done", 200)
-    assert job.counts.parses_done + job.counts.parses_reused == 400
-    assert job.counts.parses_reused >= 130, "each premise comes three times"
-
-
 def test_jobs_are_asked_for_by_state_dataset_and_page(script, answer, job_json):
     script.play(answer(200, [job_json]))
     with Client(script.url) as client:
@@ -286,12 +265,17 @@ def test_a_stored_parse_is_shown_and_deleted_by_its_key(client):
         client.delete_parse(item.key)
 
 
-@pytest.mark.asyncio
-async def test_the_asynchronous_client_deletes_too(tmp_path):
+async def test_the_asynchronous_client_streams_stores_features_and_deletes_too(tmp_path):
+    texts = ["Please delete me.", "", "It\u2028rains."]
     async with AsyncClient.embedded(str(tmp_path / "store"), workers=1, job_workers=0) as client:
-        (item,) = (await client.parse("Please delete me.")).parsed()
+        streamed = {place: item async for place, item in client.parse_iter(texts=texts)}
+        assert [type(streamed[place]) for place in range(3)] == [ParsedItem, ItemError, ParsedItem]
+        (example,) = (await client.features([("It works.", "Yes.")])).assembled()
+        (again,) = (await client.stored_features(example.key)).assembled()
+        assert again["input_ids"].tolist() == example["input_ids"].tolist()
+        (item,) = (await client.parse(texts[0])).parsed()
         (stored,) = (await client.stored_parse(item.key)).parsed()
-        assert stored.parse == item.parse
+        assert stored.parse == item.parse == streamed[0].parse
         assert (await client.delete_parse(item.key)).keys == (item.key,)
         with pytest.raises(UnknownKeyError):
             await client.stored_parse(item.key)

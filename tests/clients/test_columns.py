@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from clients.benchmarks import BENCHMARKS, CONLL, FCE, WIKIANN
-from clients.benchmarks.conll import LABEL
-from clients.benchmarks.tags import read_columns
 from syntax.errors import SpecError
 from syntax.examples import Example, Rejection
 
@@ -39,12 +37,6 @@ def test_a_prefix_that_not_every_token_has_is_text(tmp_path):
     (tmp_path / "dev-de.tsv").write_text("de:Ada\tO\nBell\tO\n\nfr:Ada\tO\n", "utf-8")
     first, second = WIKIANN.read(tmp_path, "dev", "de")
     assert [token for token, _ in tagged(first) + tagged(second)] == ["de:Ada", "Bell", "fr:Ada"]
-
-
-def test_bilou_becomes_bio(benchmark_files):
-    first, second = WIKIANN.read(benchmark_files / "wikiann", "test", "xx")
-    assert [tag for _, tag in tagged(first)] == ["B-PER", "O", "O", "B-LOC", "I-LOC", "I-LOC"]
-    assert tagged(second) == [("Blue", "B-ORG"), ("Heron", "I-ORG")]
 
 
 def test_parts_are_found_in_the_three_layouts(tmp_path):
@@ -161,7 +153,7 @@ def test_a_line_that_hides_another_behind_a_carriage_return_is_rejected(tmp_path
 def test_reading_is_lazy(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("Ada O\n\n" * 3, "utf-8")
-    items = read_columns(CONLL.part(tmp_path, "train", "en"), "pretokenized", label=LABEL)
+    items = CONLL.read(tmp_path, "train", "en")
     next(items)
     with path.open("a", encoding="utf-8") as file:
         file.write("Bell O\n\n" * 2000)
@@ -212,19 +204,6 @@ def test_every_real_sentence_is_read(data_dir, folder):
         assert (sentences, tokens, mentions) == independent(part.files[0])
         found[part.split] += sentences
     assert found == REAL[folder]
-
-
-def test_real_spanish_is_the_same_in_latin1(data_dir, tmp_path):
-    source = data_dir / "benchmarks/conll2002/esp.testa"
-    (tmp_path / "esp.testa").write_bytes(source.read_text("utf-8").encode("latin-1"))
-    expected = list(CONLL.read(source.parent, "dev", "es"))
-    assert list(CONLL.read(tmp_path, "dev", "es")) == expected
-
-
-def test_real_zero_width_tokens_are_kept(data_dir):
-    items = WIKIANN.read(data_dir / "benchmarks/wikiann", "dev", "zh")
-    marks = [token for item in items for token in item.segments[0].tokens if token == "\u200b"]
-    assert len(marks) == 2
 
 
 def test_only_spaces_and_tabs_divide_columns(tmp_path):

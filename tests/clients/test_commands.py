@@ -9,11 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import structlog
-from typer.testing import CliRunner
 
-from clients.benchmarks import SAMPLE
-from clients.cli import build_app
 from clients.client.jobs import decode_job
 from clients.commands.connect import LOADING_SECONDS, connect
 from clients.commands.demo import queries
@@ -23,25 +19,6 @@ from clients.processes import free_port
 from syntax.trees.conllu import parse_conllu
 
 TOKENIZER = "parsebank-wordpiece-en"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("commands") / "store"
-
-
-@pytest.fixture
-def parsebank(store, monkeypatch):
-    for name, value in (("COLUMNS", "120"), ("PARSEBANK_JOB_WORKERS", "1")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
-    runner, app = CliRunner(), build_app()
-
-    def run(*arguments: object, **options: object):
-        structlog.reset_defaults()  # each command is a process of its own, and says how it logs
-        return runner.invoke(app, [*map(str, arguments), "--store", str(store)], **options)
-
-    return run
 
 
 def test_parse_shows_a_tree(parsebank):
@@ -147,13 +124,6 @@ def test_without_a_language_it_is_the_parsers_or_the_services(parsebank, monkeyp
     assert json.loads(named.stdout)["parser"]["name"] == "udpipe/english-ewt"
 
 
-def test_an_unknown_language_is_one_message(parsebank):
-    result = parsebank("parse", "Bonjour.", "--lang", "xx")
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: ")
-    assert "Traceback" not in result.output
-
-
 @pytest.mark.slow
 def test_backfill_shows_the_account_and_a_second_one_parses_nothing(parsebank):
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--limit", "60")
@@ -174,14 +144,6 @@ def test_backfill_takes_another_name_and_mode(parsebank, benchmark_files):
     result = parsebank("backfill", "ud", *options, "--mode", "raw", "--no-matrices")
     assert result.exit_code == 0
     assert account(result.stdout)["dataset"].startswith("tiny-raw dev en")
-
-
-def test_backfill_without_such_a_file_sends_nothing(parsebank, tmp_path):
-    result = parsebank(
-        "backfill", "xnli", "--path", tmp_path / "x", "--split", "dev", "--lang", "en"
-    )
-    assert result.exit_code == 1
-    assert "there is no file or folder" in result.stderr
 
 
 def test_jobs_are_listed_shown_and_watched(parsebank):
@@ -219,14 +181,6 @@ def test_an_account_names_every_reason(job_json):
     assert facts["time"] == "2.0 s, 25 examples/s"  # 50 of 100 are done
 
 
-@pytest.mark.slow
-def test_the_bundled_folder_can_be_named_as_a_path(parsebank):
-    place = ("--path", SAMPLE.bundled, "--split", "demo", "--lang", "en")
-    result = parsebank("backfill", "text", *place)
-    assert result.exit_code == 0
-    assert account(result.stdout)["stored"] == "50"
-
-
 def test_queries_survive_a_shell(monkeypatch, tmp_path):
     (tmp_path / "parsebank").touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -239,16 +193,6 @@ def test_queries_survive_a_shell(monkeypatch, tmp_path):
 def account(output: str) -> dict[str, str]:
     """The figures of a printed account."""
     return dict(line.split("\t") for line in output.splitlines() if "\t" in line)
-
-
-@pytest.mark.slow
-def test_parse_keeps_or_splits_tokens_as_the_mode_says(parsebank):
-    text = "I can't wait ."
-    kept = parsebank("parse", text, "--tokens", "--format", "conllu")
-    split = parsebank("parse", text, "--mode", "retokenize", "--format", "conllu")
-    (kept,), (split,) = (list(parse_conllu(result.stdout)) for result in (kept, split))
-    assert [word.form for word in kept.words] == ["I", "can't", "wait", "."]
-    assert [word.form for word in split.words] == ["I", "ca", "n't", "wait", "."]
 
 
 def test_parse_reads_tokens_and_labels_from_a_file_and_projects_them(parsebank, tmp_path):
@@ -312,30 +256,26 @@ def test_an_account_names_each_failed_shard(job_json):
     assert failures(replace(job, failed_shards=(), error=None)) == []
 
 
-def test_jobs_without_a_service_names_the_store(monkeypatch, tmp_path):
+def test_jobs_without_a_service_names_the_store(invoke, monkeypatch, tmp_path):
     monkeypatch.setenv("PARSEBANK_URL", f"http://127.0.0.1:{free_port()}")
-    runner, app = CliRunner(), build_app()
-    away = runner.invoke(app, ["jobs", "list"])
+    away = invoke("jobs", "list")
     assert away.exit_code == 1
     assert "--store (./parsebank-data" in away.stderr
     missing = tmp_path / "no-store"
-    for command in (["list"], ["show", "j"], ["watch", "j"], ["cancel", "j"], ["retry", "j"]):
-        nothing = runner.invoke(app, ["jobs", *command, "--store", str(missing)])
+    for command in (("list",), ("show", "j"), ("watch", "j"), ("cancel", "j"), ("retry", "j")):
+        nothing = invoke("jobs", *command, "--store", missing)
         assert nothing.exit_code == 1
         assert f"there is no store {missing}" in nothing.stderr
     assert not missing.exists()
 
 
-def test_jobs_without_a_place_are_those_of_the_default_store(store, monkeypatch, tmp_path):
+def test_jobs_without_a_place_are_those_of_the_default_store(invoke, store, monkeypatch, tmp_path):
     store.mkdir(exist_ok=True)
     (tmp_path / "parsebank-data").symlink_to(store)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
     monkeypatch.delenv("PARSEBANK_STORE", raising=False)
     monkeypatch.setattr("clients.client.calls.URL", f"http://127.0.0.1:{free_port()}")
-    runner, app = CliRunner(), build_app()
-    here = runner.invoke(app, ["jobs", "list", "--json"])
-    structlog.reset_defaults()
-    named = runner.invoke(app, ["jobs", "list", "--json", "--store", str(store)])
+    here = invoke("jobs", "list", "--json")
+    named = invoke("jobs", "list", "--json", "--store", store)
     assert here.exit_code == 0, here.output
     assert json.loads(here.stdout) == json.loads(named.stdout)

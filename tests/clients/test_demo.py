@@ -17,13 +17,9 @@ import pytest
 
 from clients.client.jobs import decode_job
 from clients.client.results import decode_parse_result
-from clients.demo import Round, sample_texts, serving
+from clients.demo import Round, serving
 from clients.processes import parsebank
 from syntax.errors import WorkError
-
-
-def test_sample_texts_are_the_bundled_sentences():
-    assert len(sample_texts()) == 50
 
 
 def test_a_round_adds_up_what_its_stages_did(job_json):

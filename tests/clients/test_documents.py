@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from clients.benchmarks import BENCHMARKS
 from clients.benchmarks.documents import _CHUNK, UniqueIds, records_of, text_of
-from syntax.errors import ExampleError, InputError, InvalidCharacterError
+from syntax.errors import ExampleError, InvalidCharacterError
 from syntax.examples import Example
 
 VALUES = st.recursive(
@@ -40,10 +40,6 @@ def test_records_are_those_of_the_json_module(shared_file, records, ascii_only, 
     assert list(records_of(shared_file, "data.item")) == records
 
 
-def test_a_list_can_be_the_document(document):
-    assert list(records_of(document(b'[{"a": 1}, {"a": 2.5}]'), "item")) == [{"a": 1}, {"a": 2.5}]
-
-
 def test_records_before_a_syntax_error_are_read(document):
     records = records_of(document(b'{"data": ["one", "two", "thr'), "data.item")
     assert [next(records), next(records)] == ["one", "two"]
@@ -55,11 +51,6 @@ def test_records_before_a_syntax_error_are_read(document):
 def test_a_document_without_the_list_is_refused(document, content):
     with pytest.raises(ExampleError, match=r"no whole JSON document|holds no records"):
         list(records_of(document(content), "data.item"))
-
-
-def test_utf16_is_refused_by_name(document):
-    with pytest.raises(InputError, match="is UTF-16; convert it"):
-        list(records_of(document('{"data": ["a"]}'.encode("utf-16")), "data.item"))
 
 
 def test_bad_byte_affects_only_its_text(document):

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from clients import AsyncClient, Client
+from clients import Client
 from clients.client.embedded import BlockingTransport, EmbeddedTransport
 from clients.client.retries import Retries
 from syntax.errors import ExampleError, ParsebankError
@@ -158,12 +158,6 @@ def test_examples_that_fail_raise_their_own_error(diary):
         pytest.raises(ExampleError, match="broken file"),
     ):
         client.backfill(SPEC, failing_examples())
-
-
-async def test_examples_that_fail_raise_their_own_error_in_an_event_loop(diary):
-    async with AsyncClient(URL, transport=EmbeddedTransport(diary.app())) as client:
-        with pytest.raises(ExampleError, match="broken file"):
-            await client.backfill(SPEC, failing_examples())
 
 
 FORGOTTEN = """

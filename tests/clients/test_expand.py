@@ -6,12 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-import structlog
-from typer.testing import CliRunner
 
 from clients import Client
 from clients.benchmarks import UD
-from clients.cli import build_app
 from clients.expand import expanded, expanded_spec
 from featurestore import open_store
 from syntax.errors import SpecError, UnknownNameError
@@ -145,21 +142,8 @@ def test_expansion_errors_are_raised_before_sending(client) -> None:
         expanded(client, PAIRS, [pair], parser="udpipe/nobody")
 
 
-@pytest.fixture
-def parsebank(tmp_path, monkeypatch):
-    monkeypatch.setenv("PARSEBANK_JOB_WORKERS", "1")
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
-
-    def run(*arguments: object):
-        structlog.reset_defaults()
-        given = [*map(str, arguments), "--store", str(tmp_path / "store")]
-        return CliRunner().invoke(build_app(), given)
-
-    return run
-
-
 @pytest.mark.slow
-def test_a_backfill_sends_words(parsebank, tmp_path) -> None:
+def test_a_backfill_sends_words(parsebank, store, tmp_path) -> None:
     table = tmp_path / "train.tsv"
     table.write_text("one\ttwo\nI don't know.\tHe cannot go.\nIt's.\t\n", "utf-8")
     place = ("backfill", "table", "--path", table, "--split", "train", "--lang", "en")
@@ -170,8 +154,8 @@ def test_a_backfill_sends_words(parsebank, tmp_path) -> None:
     assert result.exit_code == 0, result.output
     (job,) = json.loads(report.read_text("utf-8"))["jobs"]
     assert (job["counts"]["stored"], job["counts"]["dropped"]) == (1, {"empty_text": 1})
-    with open_store(tmp_path / "store") as store:
-        data = store.dataset("words")
+    with open_store(store) as opened:
+        data = opened.dataset("words")
         (batch,) = data.stream(batch_size=2, matrices=())
         assert data.spec.mode == "pretokenized"
         assert batch["word_ids"].max() == 4
@@ -180,18 +164,18 @@ def test_a_backfill_sends_words(parsebank, tmp_path) -> None:
     assert row["texts"] == ["I do n't know .", "He can not go ."]
 
 
-def test_a_dry_run_cannot_expand(parsebank) -> None:
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--expand-words", "--dry-run"), "--expand-words parses every text"),
+        (("--keep-tokens",), "--keep-tokens says what --expand-words leaves"),
+    ],
+)
+def test_options_that_contradict_expansion_are_refused(parsebank, options, told) -> None:
     place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--mode", "sentence")
-    result = parsebank(*place, "--expand-words", "--dry-run")
+    result = parsebank(*place, *options)
     assert result.exit_code == 1
-    assert "--expand-words parses every text" in result.stderr
-
-
-def test_tokens_are_kept_of_expanded_words_alone(parsebank) -> None:
-    place = ("backfill", "sample", "--split", "dev", "--lang", "en", "--mode", "sentence")
-    result = parsebank(*place, "--keep-tokens")
-    assert result.exit_code == 1
-    assert "--keep-tokens says what --expand-words leaves" in result.stderr
+    assert told in result.stderr
 
 
 def test_a_french_text_reads_as_in_the_release(data_dir, tmp_path) -> None:

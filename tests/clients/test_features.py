@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients import AsyncClient, Client
+from clients import Client
 from clients.client.features import FeatureExample, FeatureOptions
 from clients.client.results import ItemError
 from featurestore import FeatureDataset, open_store
@@ -248,13 +248,6 @@ def test_a_batch_must_have_been_padded(client: Client) -> None:
 @pytest.mark.parametrize("name", FeatureOptions.__annotations__)
 def test_every_option_is_in_the_guide(name: str) -> None:
     assert f"`{name}`" in (DOCS / "features.md").read_text("utf-8")
-
-
-async def test_the_asynchronous_client_does_the_same(tmp_path: Any) -> None:
-    async with AsyncClient.embedded(str(tmp_path / "store"), workers=1) as client:
-        (example,) = (await client.features([("It works.", "Yes.")])).assembled()
-        (stored,) = (await client.stored_features(example.key)).assembled()
-        assert stored["input_ids"].tolist() == example["input_ids"].tolist()
 
 
 def test_features_limits_the_size_of_matrices(tmp_path: Any) -> None:

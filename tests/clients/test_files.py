@@ -99,9 +99,12 @@ def test_a_tar_archive_is_refused(write, ending):
             open_file(write(content))
 
 
-def test_utf16_in_a_packed_file_is_refused(write, ending):
-    with pytest.raises(InputError, match="is UTF-16"):
-        open_file(write(PACKERS[ending]("a\tb\n".encode("utf-16"))))
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_refused_packed_or_not(write, ending, encoding):
+    text = "\ufeffa\tb\n".encode(encoding)
+    for content in (text, PACKERS[ending](text)):
+        with pytest.raises(InputError, match="is UTF-16; convert it to UTF-8"):
+            open_file(write(content))
 
 
 @pytest.mark.slow

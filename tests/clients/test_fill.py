@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from clients import Client
-from clients.cli import build_app
 from clients.fill import filled
 from syntax.errors import CycleError, MissingHeadError, ParsebankError
 from syntax.trees.conllu import format_conllu, parse_conllu
@@ -30,12 +28,6 @@ SOURCE = """
 
 """
 WHOLE = next(parse_conllu(SOURCE.replace(" ", "\t").replace("<>", " ").lstrip()))
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    with Client.embedded(str(tmp_path_factory.mktemp("fill") / "store")) as client:
-        yield client
 
 
 def without(*columns: str, words: Any = range(5)) -> Sentence:
@@ -67,19 +59,9 @@ def test_words_alone_get_the_parse_of_their_words(client) -> None:
     assert column(found, "misc") == column(WHOLE, "misc")
 
 
-def test_a_whole_sentence_stays_and_a_given_tree_stays(client) -> None:
+def test_a_whole_sentence_stays_and_one_with_a_tree_gets_tags(client) -> None:
     assert fill_one(client, WHOLE) == WHOLE
-    tagged = fill_one(client, without("lemma", "upos", "xpos", "feats"))
-    assert column(tagged, "head") == column(WHOLE, "head")
-    assert column(tagged, "deprel") == column(WHOLE, "deprel")
-    assert None not in column(tagged, "upos")
-
-
-def test_given_tags_stay_beside_the_parsers_tree(client) -> None:
-    found = fill_one(client, without("head", "deprel"))
-    for name in ("lemma", "upos", "xpos", "feats"):
-        assert column(found, name) == column(WHOLE, name)
-    assert found.tree.root in range(5)
+    assert None not in column(fill_one(client, without("lemma", "upos", "xpos", "feats")), "upos")
 
 
 def test_an_empty_feats_column_of_a_tagged_word_means_none(client) -> None:
@@ -128,12 +110,11 @@ def test_what_is_given_always_stays(client, emptied, is_parsed) -> None:
     assert next(parse_conllu(format_conllu([found]))) == found
 
 
-def test_the_command_writes_conllu_and_reports_failures(tmp_path) -> None:
+def test_the_command_writes_conllu_and_reports_failures(invoke, tmp_path) -> None:
     path = tmp_path / "in.conllu"
     bad = without("head", words=[1])
     path.write_text(format_conllu([without(*COLUMNS), bad]), encoding="utf-8")
-    store = str(tmp_path / "store")
-    run = CliRunner().invoke(build_app(), ["fill", str(path), "--lang", "en", "--store", store])
+    run = invoke("fill", path, "--lang", "en", "--store", tmp_path / "store")
     assert run.exit_code == 1
     first, second = parse_conllu(run.stdout)
     assert first.tree.root in range(5)

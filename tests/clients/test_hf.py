@@ -122,16 +122,6 @@ def test_several_splits_are_refused_with_their_names(data):
         dataset_items(splits, split="dev", lang="en")
 
 
-def test_class_number_minus_one_is_a_missing_label():
-    listed = {"text": ["One.", "Two."], "mood": [-1, 1]}
-    data = datasets.Dataset.from_dict(listed)
-    data = data.cast_column("mood", datasets.ClassLabel(names=["sad", "glad"]))
-    _, items = dataset_items(data, split="test", lang="en", labels=["mood"], name="moods")
-    blind, good = items
-    assert blind.reason == "no_label"
-    assert good.labels == {"mood": "glad"}
-
-
 def test_a_class_number_is_a_position_even_among_names_that_are_numbers():
     features = datasets.Features(
         text=datasets.Value("string"),

@@ -46,12 +46,6 @@ def test_byte_order_mark_is_dropped_from_the_first_line_only(read):
     assert read(mark + b"a\n" + mark + b"b\n") == [(1, b"a"), (2, mark + b"b")]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_named(read, encoding):
-    with pytest.raises(InputError, match=r"is UTF-16; convert it to UTF-8"):
-        read("\ufeffa\nb\n".encode(encoding))
-
-
 def test_a_file_whose_lines_end_with_cr_alone_is_named(read):
     with pytest.raises(InputError, match="ends its lines with CR alone; convert them to LF"):
         read(b"a O\rb O\r")

@@ -67,11 +67,6 @@ def test_a_page_is_read_as_the_recipe_says(pages):
     assert "byte 0xe9 at position 50 is not UTF-8" in bad.message
 
 
-def test_a_sentence_may_be_text(pages):
-    item = next(iter(MICROBERT.read(pages, "train", "wo", "sentence")))
-    assert item.segments[0].text == "The mill"
-
-
 @pytest.mark.parametrize("count", [1, 3, 10, 2240])
 def test_documents_are_divided_as_published(count):
     names = [f"wo_x__{n}" for n in range(count)]

@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
-
-from clients.cli import build_app
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> str:
-    return str(tmp_path_factory.mktemp("lists") / "store")
-
-
-@pytest.fixture
-def parsebank(store, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
-    runner, app = CliRunner(), build_app()
-    return lambda *arguments: runner.invoke(app, [*map(str, arguments), "--store", store])
 
 
 @pytest.mark.parametrize(
@@ -40,12 +25,8 @@ def test_jobs_command_accepts_a_list_of_states(parsebank) -> None:
     assert "unknown state of jobs 'lost'" in unknown.stderr
 
 
-def test_benchmarks_command_accepts_lists_of_parts() -> None:
-    app = build_app()
-
-    def check(*options: str):
-        return CliRunner().invoke(app, ["benchmarks", "check", "sample", *options])
-
+def test_benchmarks_command_accepts_lists_of_parts(invoke) -> None:
+    check = partial(invoke, "benchmarks", "check", "sample")
     both = check("--split", "train,dev", "--lang", "en")
     parts = [line.split("\t")[:3] for line in both.stdout.splitlines() if "\texamples\t" in line]
     assert parts == [["sample", "train", "en"], ["sample", "dev", "en"]]

@@ -7,15 +7,11 @@ from random import Random
 
 import pytest
 
-from clients.benchmarks import BENCHMARKS, SENTEVAL, UD_PROBE, UD_PROBE_SHIFT
+from clients.benchmarks import BENCHMARKS, UD_PROBE, UD_PROBE_SHIFT
 from clients.benchmarks.ud_probe import exchanged
 from syntax.examples import Example, Rejection
 
 SHIFT = BENCHMARKS["senteval_bigram_shift"]
-
-
-def test_there_are_ten_tasks_of_senteval():
-    assert len(SENTEVAL) == 10
 
 
 def test_the_splits_of_a_file_are_told_by_its_lines(benchmark_files):

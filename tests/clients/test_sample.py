@@ -5,6 +5,7 @@ from collections import Counter
 from clients.benchmarks import SAMPLE
 from clients.benchmarks.sample import make
 from clients.benchmarks.sample.material import PATTERNS
+from clients.demo import sample_texts
 from syntax.examples import Example
 
 
@@ -45,5 +46,5 @@ def test_every_pattern_is_used_with_every_label():
 
 
 def test_fifty_sentences_come_with_it():
-    lines = (SAMPLE.bundled / "sample.txt").read_text("utf-8").splitlines()
-    assert len(lines) == len(set(lines)) == 50
+    texts = sample_texts()
+    assert len(texts) == len(set(texts)) == 50

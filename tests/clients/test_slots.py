@@ -162,11 +162,6 @@ def test_any_other_last_column_is_a_rejection(tmp_path, tokens):
     assert item.reason == "example"
 
 
-def test_slot_that_begins_inside_a_token_is_kept():
-    tokens = [Token("don't", 0, 5), Token("go", 6, 8)]
-    assert span_tags(tokens, [SpanLabel(3, 8, "X")], "here") == ["B-X", "I-X"]
-
-
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.lists(st.integers(0, 29), max_size=6))
 def test_tags_of_spans_are_those_of_their_characters(gaps: list[bool], cuts: list[int]) -> None:
     ends = [at + 1 for at, gap in enumerate(gaps) if gap] + [len(gaps)]

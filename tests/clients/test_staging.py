@@ -3,11 +3,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import pytest
-
 from clients.client import staging
 from clients.client.staging import Upload, backfill_spec
-from syntax.errors import ExampleError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
 
 SPEC = DatasetSpec("d", "dev", "en", ("text",), (LabelSpec("label", "class", ("a", "b")),))
@@ -104,17 +101,6 @@ def test_upload_reads_examples_lazily():
     for sent in range(1, 4):
         assert len(next(chunks)) < 70_000
         assert taken <= 65 * sent
-
-
-def test_upload_keeps_the_error_of_its_examples():
-    def failing() -> Iterator[Example]:
-        yield Example("1", (Segment(text="a"),))
-        raise ExampleError("broken file")
-
-    upload = Upload({}, failing())
-    with pytest.raises(ExampleError):
-        list(upload)
-    assert isinstance(upload.failure, ExampleError)
 
 
 async def test_asynchronous_chunks_are_the_same():

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from clients import AsyncClient, Client
+from clients import Client
 from clients.client.failures import ServiceUnreachableError
 from clients.client.results import ItemError, ParsedItem
 from clients.client.retries import Retries
-from clients.client.streams import AnswerReader, Event, EventDecoder, LineBuffer
+from clients.client.streams import Event, EventDecoder, LineBuffer
 from syntax.errors import OverloadedError, StoreError
 
 HEAD = {"parser": {"name": "p", "fingerprint": "f"}, "tokenizer": None}
@@ -46,27 +46,6 @@ def test_line_buffer_splits_only_at_line_feeds():
         assert found == ['{"a": "x\u2028y\x85z"}', '{"b": 2}']
 
 
-def test_answer_reader_returns_texts_as_they_complete():
-    reader = AnswerReader()
-    assert reader.feed(lines(HEAD)) == []
-    assert not reader.began
-    ((place, item),) = reader.feed(lines(ITEM))
-    assert (place, item.parse.form, item.json["key"]) == (1, ["It"], "k")
-    ((place, failed),) = reader.feed(lines(FAILED, DONE))
-    assert (place, failed.error_type) == (0, "empty_text")
-    reader.close()
-
-
-def test_answer_reader_raises_for_truncated_and_failed_answers():
-    reader = AnswerReader()
-    reader.feed(lines(HEAD, ITEM))
-    with pytest.raises(ServiceUnreachableError, match="broke off"):
-        reader.close()
-    error = {"error_type": "store", "message": "full", "detail": {"path": "x"}}
-    with pytest.raises(StoreError, match="full"):
-        reader.feed(lines({"error": error}))
-
-
 def test_parse_iter_retries_only_before_the_first_text(script, answer):
     busy = answer(429, {"error_type": "overloaded", "message": "busy"}, {"retry-after": "0"})
     whole = answer(200, lines(HEAD, ITEM, FAILED, DONE))
@@ -80,9 +59,14 @@ def test_parse_iter_retries_only_before_the_first_text(script, answer):
         script.play(answer(200, lines(HEAD, ITEM)))
         stream = client.parse_iter(texts=["", "It"])
         assert next(stream)[0] == 1
-        with pytest.raises(ServiceUnreachableError):
+        with pytest.raises(ServiceUnreachableError, match="broke off"):
             next(stream)
         assert len(script.requests) == 4
+        error = {"error_type": "store", "message": "full", "detail": {"path": "x"}}
+        script.play(answer(200, lines(HEAD, ITEM, {"error": error})))
+        with pytest.raises(StoreError, match="full"):
+            list(client.parse_iter(texts=["", "It"]))
+        assert len(script.requests) == 5
         script.play(busy)
         with pytest.raises(OverloadedError):
             next(client.parse_iter("It"))
@@ -100,12 +84,6 @@ def test_parse_iter_yields_what_parse_returns(tmp_path):
         assert item.json.keys() == streamed[place].json.keys() - {"index"}
         if isinstance(item, ParsedItem):
             assert item.parse == streamed[place].parse
-
-
-async def test_async_parse_iter_yields_all_texts(tmp_path):
-    async with AsyncClient.embedded(str(tmp_path), workers=1, job_workers=0) as client:
-        streamed = {place: item async for place, item in client.parse_iter(texts=TEXTS)}
-    assert [type(streamed[place]) for place in range(3)] == [ParsedItem, ItemError, ParsedItem]
 
 
 def test_continued_sentences_tokens_and_labels_are_decoded(tmp_path):
@@ -126,32 +104,17 @@ def test_continued_sentences_tokens_and_labels_are_decoded(tmp_path):
     assert item.word_labels == ["O", "O", "B-X", "I-X", "O"]
 
 
-def decode_events(text: str) -> list[Event]:
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("event: a\ndata: 1\n\nevent: b\ndata: 2\n\n", [("a", "1"), ("b", "2")]),
+        ("data:  a\ndata:b\n\n", [("message", " a\nb")]),
+        (": keep-alive\n\nid: 7\nretry: 100\n\nevent: x\n\n", []),
+        ("event: a\ndata: 1\n\ndata: 2\n\n", [("a", "1"), ("message", "2")]),
+        ("event: end\ndata: {}", []),  # it is not finished
+    ],
+)
+def test_events_end_at_blank_lines(text, events):
     decoder = EventDecoder()
-    return [event for line in text.split("\n") if (event := decoder.feed(line)) is not None]
-
-
-def test_event_decoder_ends_events_at_blank_lines():
-    assert decode_events('event: progress\ndata: {"a": 1}\n\nevent: end\ndata: {}\n\n') == [
-        Event("progress", '{"a": 1}'),
-        Event("end", "{}"),
-    ]
-
-
-def test_event_decoder_joins_data_lines():
-    assert decode_events("data:  a\ndata:b\n\n") == [Event("message", " a\nb")]
-
-
-def test_event_decoder_ignores_comments_ids_and_empty_events():
-    assert decode_events(": keep-alive\n\nid: 7\nretry: 100\n\nevent: x\n\n") == []
-
-
-def test_event_decoder_resets_the_name_after_an_event():
-    assert decode_events("event: a\ndata: 1\n\ndata: 2\n\n") == [
-        Event("a", "1"),
-        Event("message", "2"),
-    ]
-
-
-def test_event_decoder_drops_an_unfinished_event():
-    assert decode_events("event: end\ndata: {}") == []
+    found = [decoder.feed(line) for line in text.split("\n")]
+    assert [one for one in found if one is not None] == [Event(*event) for event in events]

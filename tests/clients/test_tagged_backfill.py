@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from clients import Client
 from clients.benchmarks import ATIS, CONLL, WIKIANN
 from featurestore import open_store
 from syntax.errors import SpecError
 
 TOKENIZER = "parsebank-wordpiece-en"
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory) -> str:
-    return str(tmp_path_factory.mktemp("tagged") / "store")
-
-
-@pytest.fixture(scope="module")
-def client(place) -> Iterator[Client]:
-    with Client.embedded(place, workers=1, job_workers=1) as client:
-        yield client
 
 
 def backfilled(client, reader, folder: Path, split: str, mode: str | None = None):
@@ -34,9 +21,9 @@ def backfilled(client, reader, folder: Path, split: str, mode: str | None = None
     return client.wait(client.backfill(spec, items, tokenizer=TOKENIZER).id)
 
 
-def stored(place: str, name: str, split: str, column: str) -> dict[str, object]:
+def stored(store: Path, name: str, split: str, column: str) -> dict[str, object]:
     """A label column's names by example."""
-    data = open_store(place).dataset(name, tokenizer=TOKENIZER, split=split, lang="en")
+    data = open_store(store).dataset(name, tokenizer=TOKENIZER, split=split, lang="en")
     (label,) = (label for label in data.labels if label.name == column)
     found: dict[str, object] = {}
     for batch in data.stream(batch_size=4, seed=0, epoch=0, max_length=64):
@@ -49,24 +36,24 @@ def stored(place: str, name: str, split: str, column: str) -> dict[str, object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", CONLL.modes)
 @pytest.mark.parametrize(("reader", "split"), [(CONLL, "test"), (WIKIANN, "dev")])
-def test_tags_come_back_from_the_store(client, place, benchmark_files, reader, split, mode):
+def test_tags_come_back_from_the_store(client, store, benchmark_files, reader, split, mode):
     folder = benchmark_files / reader.name
     job = backfilled(client, reader, folder, split, mode)
     assert (job.state, job.counts.dropped) == ("done", {})
     examples = {x.example_id: x.labels["ner_tags"] for x in reader.read(folder, split, "en")}
-    assert stored(place, f"{reader.name}-{mode}", split, "ner_tags") == examples
+    assert stored(store, f"{reader.name}-{mode}", split, "ner_tags") == examples
 
 
 @pytest.mark.slow
-def test_splits_share_the_names_of_their_folder(client, place, benchmark_files):
+def test_splits_share_the_names_of_their_folder(client, store, benchmark_files):
     folder = benchmark_files / "atis"
     train, dev = (backfilled(client, ATIS, folder, split) for split in ("train", "valid"))
     assert (train.state, dev.state) == ("done", "done")
     assert dev.counts.dropped == {"label": 1, "no_label": 1}
     name = "atis-pretokenized"
-    assert stored(place, name, "dev", "intent") == {"dev-1": ("flight#time",)}
-    assert stored(place, name, "train", "intent") == {"train-1": ("flight",), "train-2": ("meal",)}
-    assert stored(place, name, "train", "slots")["train-2"] == ("O", "B-meal", "O", "O")
+    assert stored(store, name, "dev", "intent") == {"dev-1": ("flight#time",)}
+    assert stored(store, name, "train", "intent") == {"train-1": ("flight",), "train-2": ("meal",)}
+    assert stored(store, name, "train", "slots")["train-2"] == ("O", "B-meal", "O", "O")
 
 
 def test_other_names_in_the_same_dataset_are_refused(client, benchmark_files, tmp_path):

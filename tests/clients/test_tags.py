@@ -82,11 +82,6 @@ def test_bio_stays_bio(tags: list[str]) -> None:
     assert to_bio(to_bio(tags)) == to_bio(tags)
 
 
-def test_touching_mentions_of_one_type_stay_two() -> None:
-    assert to_bio(["I-X", "B-X", "I-X"]) == ("B-X", "B-X", "I-X")
-    assert to_bio(["L-X", "I-X"]) == ("B-X", "B-X")
-
-
 @pytest.mark.parametrize("tag", ["", "B", "B-", "X-PER", "PER", "o", "O ", "B-a b"])
 def test_unknown_tag_scheme_is_refused(tag: str) -> None:
     assert not is_tag(tag)

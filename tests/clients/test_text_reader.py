@@ -22,17 +22,6 @@ def test_text_reader_rejects_empty_lines(benchmark_files):
     assert items[3].segments[0].text == "Rain fell, and nobody minded."
 
 
-def test_a_folder_is_read_in_order_of_names(tmp_path):
-    for name in ("b", "a"):
-        (tmp_path / f"{name}.txt").write_text(f"This is {name}.\n", "utf-8")
-    (tmp_path / "notes.md").write_text("not a text\n", "utf-8")
-    items = list(TEXT.read(tmp_path, "train", "en"))
-    assert [(i.example_id, i.segments[0].text) for i in items] == [
-        ("a-1", "This is a."),
-        ("b-1", "This is b."),
-    ]
-
-
 def test_spaces_around_a_text_are_kept(tmp_path):
     (tmp_path / "a.txt").write_text("  two  spaces \n", "utf-8")
     (item,) = TEXT.read(tmp_path, "train", "en")
@@ -45,6 +34,7 @@ def corpus(tmp_path):
         path = tmp_path / "corpus" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{name} one.\n{name} two.\n", "utf-8")
+    (tmp_path / "corpus" / "notes.md").write_text("not a text\n", "utf-8")
     return tmp_path / "corpus"
 
 

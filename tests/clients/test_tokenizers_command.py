@@ -5,33 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-import structlog
-from typer.testing import CliRunner
 
-from clients.cli import build_app
 from featurestore import open_store
 from syntax.batches import AssemblySpec
 
 
 @pytest.fixture
-def parsebank(monkeypatch):
-    for name, value in (("COLUMNS", "200"), ("PARSEBANK_JOB_WORKERS", "1")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PARSEBANK_URL", raising=False)
-    runner, app = CliRunner(), build_app()
-
-    def run(*arguments: object):
-        structlog.reset_defaults()
-        return runner.invoke(app, [*map(str, arguments)])
-
-    return run
-
-
-@pytest.fixture
-def train(parsebank, tmp_path):
+def train(invoke, tmp_path):
     def train(*arguments: object, lang: str = "en", split: str = "train"):
         options = ("--split", split, "--lang", lang, "--out", tmp_path / "own", "--json")
-        result = parsebank("tokenizers", "train", *arguments, *options)
+        result = invoke("tokenizers", "train", *arguments, *options)
         facts = {}
         if result.exit_code == 0:
             facts = {row["what"]: row["value"] for row in json.loads(result.stdout)}
@@ -72,7 +55,7 @@ def test_a_tokenizer_of_both_sides_of_translations(train, benchmark_files):
 
 
 @pytest.mark.slow
-def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
+def test_an_own_tokenizer_serves_a_backfill_at_once(invoke, train, tmp_path):
     (tmp_path / "texts").mkdir()
     text = "The mill stands by the river.\nBees dance.\n\nThe river turns the wheel of the mill.\n"
     (tmp_path / "texts" / "a.txt").write_text(text, "utf-8")
@@ -83,7 +66,7 @@ def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
     options = ("--lang", "en", "--tokenizer", own, "--store", store, "--mode", "sentence")
     for share, split in ((), "train"), (("--dev-share", "0.5"), "dev"):
         arguments = ("--path", tmp_path / "texts", "--split", split, *share)
-        done = parsebank("backfill", "text", *arguments, *options)
+        done = invoke("backfill", "text", *arguments, *options)
         assert done.exit_code == 0, done.output
     data = open_store(store).dataset("text", split="train", lang="en")
     assert data.card.tokenizer_fingerprint == facts["fingerprint"]
@@ -95,14 +78,14 @@ def test_an_own_tokenizer_serves_a_backfill_at_once(parsebank, train, tmp_path):
 
 
 @pytest.mark.slow
-def test_tokens_are_cut_before_the_parse(parsebank, train, tmp_path):
+def test_tokens_are_cut_before_the_parse(invoke, train, tmp_path):
     path = tmp_path / "table.jsonl"
     tokens = ["The", "mill", "stands", "by", "the", "river", "and", "Ann", "grinds", "corn", "."]
     path.write_text(json.dumps({"text": tokens}) + "\n", "utf-8")
     assert train("table", "--path", path, "--mode", "pretokenized")[0].exit_code == 0
     options = ("--split", "train", "--lang", "en", "--mode", "pretokenized", "--max-pieces", "12")
     places = ("--tokenizer", tmp_path / "own", "--store", tmp_path / "store")
-    done = parsebank("backfill", "table", "--path", path, *options, *places)
+    done = invoke("backfill", "table", "--path", path, *options, *places)
     assert done.exit_code == 0, done.output
     assert "table train en: 1 examples cut to --max-pieces" in done.stderr
     data = open_store(tmp_path / "store").dataset("table", split="train", lang="en")

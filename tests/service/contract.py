@@ -1,4 +1,4 @@
-"""One reading of all formats, and what must hold for every parsed text."""
+"""Asking for parses, one reading of all formats, and what must hold for every parsed text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,33 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
+import httpx
 import pyarrow as pa
 
+from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
 from syntax import parse_conllu
 from syntax.trees.conllu import parse_from_sentences
 
+TOKENIZER = "parsebank-wordpiece-en"
 COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel")
 MATRICES = ("distance", "depth", "ancestor")
+ALL = {"tokenizer": TOKENIZER, "matrices": list(MATRICES)}
 
 Item = dict[str, Any]
 """A text as this module reads it: ``error``, or columns over words, tokens and sentences."""
+
+
+async def ask(client: httpx.AsyncClient, shape: str = "json", **body: Any) -> httpx.Response:
+    """The answer to a request that must succeed."""
+    response = await client.post(f"/parse?format={shape}", json=body, timeout=600)
+    assert response.status_code == 200, response.text
+    return response
+
+
+async def items(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
+    """The JSON of each text, or its error."""
+    found: list[dict[str, Any]] = (await ask(client, **body)).json()["items"]
+    return found
 
 
 def read_json(content: bytes) -> list[Item]:
@@ -27,8 +43,9 @@ def read_json(content: bytes) -> list[Item]:
 
 def read_ndjson(content: bytes) -> list[Item]:
     head, *lines, end = [json.loads(line) for line in content.splitlines()]
-    assert "parser" in head
-    assert end["done"]["items"] == len(lines)
+    assert set(head) == {"parser", "tokenizer"}
+    failed = sum("error" in line for line in lines)
+    assert end == {"done": {"items": len(lines), "failed": failed}}
     assert sorted(line["index"] for line in lines) == list(range(len(lines)))
     return [_item(line) for line in sorted(lines, key=lambda line: line["index"])]
 
@@ -57,17 +74,12 @@ def read_arrow(content: bytes) -> list[Item]:
     return [_row(row) for row in rows]
 
 
-READERS = {
-    "json": read_json,
-    "ndjson": read_ndjson,
-    "conllu": read_conllu,
-    "arrow": read_arrow,
-}
+READERS = {"json": read_json, "ndjson": read_ndjson, "conllu": read_conllu, "arrow": read_arrow}
 
 
 def without_pieces(item: Item) -> Item:
-    """What every format has."""
-    return {name: value for name, value in item.items() if name not in ("pieces", *MATRICES)}
+    """What CoNLL-U has too."""
+    return {name: item[name] for name in item if name not in ("key", "pieces", *MATRICES)}
 
 
 def _item(item: dict[str, Any]) -> Item:
@@ -76,17 +88,17 @@ def _item(item: dict[str, Any]) -> Item:
     words = [word for sentence in item["sentences"] for word in sentence["words"]]
     tokens = [token for sentence in item["sentences"] for token in sentence["tokens"]]
     read = {
+        "key": item["key"],
         "text": item["text"],
         **{name: [word[name] for word in words] for name in COLUMNS},
         "words": [(word["start_char"], word["end_char"]) for word in words],
         "tokens": [(token["start_char"], token["end_char"]) for token in tokens],
+        "token_sizes": [len(token["word_ids"]) for token in tokens],
+        "sentences": [(one["start_char"], one["end_char"]) for one in item["sentences"]],
         "sizes": [len(sentence["words"]) for sentence in item["sentences"]],
+        "pieces": item.get("wordpieces"),
     }
-    return read | {"pieces": item.get("wordpieces")} | _matrices(item.get("matrices") or {})
-
-
-def _matrices(found: dict[str, Any]) -> Item:
-    return {name: found.get(name) for name in MATRICES}
+    return read | {name: item.get("matrices", {}).get(name) for name in MATRICES}
 
 
 def _comment(line: str) -> tuple[str, str]:
@@ -101,6 +113,8 @@ def _parse(sentences: Sequence[Any]) -> Item:
         **{name: list(getattr(parse, name)) for name in COLUMNS},
         "words": [*zip(parse.word_start, parse.word_end, strict=True)],
         "tokens": [*zip(parse.token_start, parse.token_end, strict=True)],
+        "token_sizes": [end - start for start, end in parse.token_ranges()],
+        "sentences": [*zip(parse.sentence_start, parse.sentence_end, strict=True)],
         "sizes": [end - start for start, end in parse.word_ranges()],
     }
 
@@ -110,29 +124,24 @@ def _row(row: dict[str, Any]) -> Item:
         return {"error": row["error_type"]}
     names = ("input_ids", "offset_mapping", "word_ids", "parents")
     pieces = {name: row[name] for name in names} if row["input_ids"] is not None else None
-    starts = [*row["sentence_first_word"], len(row["form"])]
-    read = {
+    size = len(pieces["parents"] if pieces else row["form"])
+    bounds = {
+        name: pairwise([*row[f"{name}_first_word"], len(row["form"])])
+        for name in ("token", "sentence")
+    }
+    return {
+        "key": row["key"],
         "text": row["text"],
         **{name: row[name] for name in COLUMNS},
         "words": [*zip(row["word_start"], row["word_end"], strict=True)],
         "tokens": [*zip(row["token_start"], row["token_end"], strict=True)],
-        "sizes": [end - start for start, end in pairwise(starts)],
-    }
-    size = len(pieces["parents"] if pieces else row["form"])
-    return read | {"pieces": pieces} | _unpacked(row, size)
-
-
-def _unpacked(row: dict[str, Any], size: int) -> Item:
-    if row["distance"] is None:
-        return dict.fromkeys(MATRICES)
-    distance = np.frombuffer(row["distance"], row["distance_dtype"]).reshape(size, size)
-    bits = np.frombuffer(row["ancestor"], np.uint8).reshape(size, -1)
-    return {
-        "distance": distance.tolist(),
-        "depth": np.frombuffer(row["depth"], row["depth_dtype"]).tolist(),
-        "ancestor": np.unpackbits(bits, axis=1, count=size, bitorder="little")
-        .astype(bool)
-        .tolist(),
+        "token_sizes": [end - start for start, end in bounds["token"]],
+        "sentences": [*zip(row["sentence_start"], row["sentence_end"], strict=True)],
+        "sizes": [end - start for start, end in bounds["sentence"]],
+        "pieces": pieces,
+        "distance": row["distance"] and decode_distance(row["distance"]).tolist(),
+        "depth": row["depth"] and decode_depth(row["depth"], size).tolist(),
+        "ancestor": row["ancestor"] and decode_ancestor(row["ancestor"]).tolist(),
     }
 
 

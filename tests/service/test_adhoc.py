@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,21 @@ from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.evict import evict_parses
 from featurestore.maintenance.validate import validate_store
 from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
-from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset
-from service.tokenizers import LoadedTokenizer, load_tokenizer
+from service.pipeline.adhoc import MOST_SEGMENTS, AdhocDataset, AdhocSegment
+from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
 from syntax.errors import StoreError
 from syntax.examples import DatasetSpec
 from tests.featurestore.writer_process import record_of
 from tests.service.adhoc_process import segment
 
-NAME = "parsebank-wordpiece-en"
-Serve = Callable[..., Any]
+from .contract import ALL, MATRICES, TOKENIZER, ask, items
+
 SHARED = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> LoadedTokenizer:
-    return load_tokenizer(NAME)
+    return load_tokenizer(TOKENIZER)
 
 
 @pytest.fixture
@@ -54,11 +54,10 @@ def held(store: FeatureStore, **part: str) -> FeatureDataset:
     return store.dataset("adhoc", split="parse", **part)
 
 
-async def ask(client: httpx.AsyncClient, path: str = "/parse", **body: Any) -> dict[str, Any]:
-    response = await client.post(path, json=body)
+async def examples(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
+    response = await client.post("/features", json=body)
     assert response.status_code == 200, response.text
-    answer: dict[str, Any] = response.json()
-    return answer
+    return list(response.json()["examples"])
 
 
 def rows(app: FastAPI) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -73,52 +72,38 @@ def rows(app: FastAPI) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 @SHARED
-async def test_adhoc_stores_a_row_per_parse_with_a_tokenizer(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
+async def test_adhoc_stores_a_row_per_parse_with_a_tokenizer(client, app) -> None:
     texts = ["It works.", "", "I can't wait. It's over!", "It works."]
-    items = (await ask(client, texts=texts, tokenizer=NAME))["items"]
-    await ask(client, texts=texts, tokenizer=NAME)
-    for item in (items[0], items[2]):
+    first, _, last, _ = await items(client, texts=texts, tokenizer=TOKENIZER)
+    await ask(client, texts=texts, tokenizer=TOKENIZER)
+    for item in (first, last):
         place = {"dataset": "adhoc", "split": "parse", "lang": "en", "copies": 1}
         keys = {"parse_keys": [item["key"]], "example_id": item["key"]}
         assert rows(app)[(item["text"],)] == place | keys
     store = app.state.services.store
     assert validate_store(store).problem_count == 0
-    data = store.dataset("adhoc", tokenizer=NAME, split="parse", lang="en")
+    data = store.dataset("adhoc", tokenizer=TOKENIZER, split="parse", lang="en")
     assert [parser["name"] for parser in data.parsers.values()] == ["parsebank/english"]
     (batch,) = data.stream(batch_size=len(data), shuffle=False)
-    row = batch["example_id"].index(items[2]["key"])
+    row = batch["example_id"].index(last["key"])
     inner = batch["segment_ids"][row] >= 0
-    pieces = items[2]["wordpieces"]
+    pieces = last["wordpieces"]
     assert batch["input_ids"][row][inner].tolist() == pieces["input_ids"]
     words = [None if word < 0 else word for word in batch["word_ids"][row][inner].tolist()]
     assert words == pieces["word_ids"]
 
 
 @SHARED
-async def test_adhoc_skips_requests_without_pieces_or_store(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
+async def test_adhoc_skips_requests_without_pieces_or_store(client, app) -> None:
     await ask(client, text="No tokenizer.")
-    await ask(client, text="Not kept.", tokenizer=NAME, store=False)
+    await ask(client, text="Not kept.", tokenizer=TOKENIZER, store=False)
     body = {"examples": [{"segments": [{"text": "Not kept."}]}], "store": False}
-    (example,) = (await ask(client, "/features", **body))["examples"]
+    (example,) = await examples(client, **body)
     assert (await client.get(f"/features/{example['key']}")).status_code == 404
-    (parsed,) = (await ask(client, text="Parsed, then only looked at."))["items"]
+    (parsed,) = await items(client, text="Parsed, then only looked at.")
     assert (await client.get(f"/features/{parsed['key']}")).status_code == 200
     texts = {("No tokenizer.",), ("Not kept.",), ("Parsed, then only looked at.",)}
     assert not texts & rows(app).keys()
-
-
-@SHARED
-async def test_a_text_that_was_parsed_before_is_a_row_too(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
-    await ask(client, text="Parsed before.")
-    answer = await ask(client, text="Parsed before.", tokenizer=NAME)
-    assert answer["items"][0]["cached"] is True
-    assert ("Parsed before.",) in rows(app)
 
 
 async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(serve) -> None:
@@ -128,16 +113,16 @@ async def test_a_parse_that_was_evicted_while_in_memory_is_stored_again(serve) -
         store.flush()
         with open_store(store.uri) as other:
             evict_parses(other, 0, spare_hours=0)
-        answer = await ask(client, text="Evicted.", tokenizer=NAME)
-        assert answer["items"][0]["cached"] is True
+        (item,) = await items(client, text="Evicted.", tokenizer=TOKENIZER)
+        assert item["cached"] is True
         assert ("Evicted.",) in rows(client.app)
         with open_store(store.uri) as other:
-            assert answer["items"][0]["key"] in other.parses.get_many([answer["items"][0]["key"]])
+            assert item["key"] in other.parses.get_many([item["key"]])
 
 
 @SHARED
 async def test_the_datasets_route_lists_it(client: httpx.AsyncClient, app: FastAPI) -> None:
-    await ask(client, text="Listed.", tokenizer=NAME)
+    await ask(client, text="Listed.", tokenizer=TOKENIZER)
     singles = [row for row in rows(app).values() if row["dataset"] == "adhoc"]
     listed = {entry["name"]: entry for entry in (await client.get("/datasets")).json()}
     assert listed["adhoc"]["fields"] == ["text"]
@@ -147,15 +132,12 @@ async def test_the_datasets_route_lists_it(client: httpx.AsyncClient, app: FastA
 
 
 @SHARED
-async def test_features_of_pairs_have_a_table_of_their_own(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
+async def test_features_of_pairs_have_a_table_of_their_own(client, app) -> None:
     pair = {"segments": [{"text": "Who flies?"}, {"text": "Time flies."}], "example_id": "q1"}
     single = {"segments": [{"text": "Time flies."}]}
     options = {"max_length": 12, "policy": "chain"}
-    body = {"examples": [pair, single, pair], **options}
-    examples = (await ask(client, "/features", **body))["examples"]
-    await ask(client, text="Time flies.", tokenizer=NAME)
+    example, *_ = await examples(client, examples=[pair, single, pair], **options)
+    await ask(client, text="Time flies.", tokenizer=TOKENIZER)
     stored = rows(app)
     assert stored["Who flies?", "Time flies."]["dataset"] == "adhoc-2"
     assert stored["Time flies.",]["dataset"] == "adhoc"
@@ -163,70 +145,36 @@ async def test_features_of_pairs_have_a_table_of_their_own(
     data = app.state.services.store.dataset("adhoc-2", split="parse")
     assert data.card.fields == ("text_1", "text_2")
     (batch,) = data.stream(batch_size=1, **options)
-    assert batch["example_id"] == [examples[0]["key"]]
+    assert batch["example_id"] == [example["key"]]
     for name in ("input_ids", "parents", "depth", "distance", "ancestor"):
-        assert batch[name][0].tolist() == examples[0][name]
+        assert batch[name][0].tolist() == example[name]
 
 
-async def test_shutdown_commits_and_a_restart_repeats_nothing(
-    serve: Serve, make_settings: Any
-) -> None:
+async def test_shutdown_commits_and_a_restart_repeats_nothing(serve, make_settings) -> None:
     for texts in (["One.", "Two."], ["Two.", "Three.", "One."]):
         async with serve(commit_seconds=3600) as client:
-            await ask(client, texts=texts, tokenizer=NAME)
+            await ask(client, texts=texts, tokenizer=TOKENIZER)
     with open_store(make_settings().store) as store:
         found = store.sql("select texts[1] from examples order by seq").fetchall()
     assert found == [("One.",), ("Two.",), ("Three.",)]
 
 
-def test_adhoc_evicts_segments_beyond_its_limit(
-    adhoc: AdhocDataset, tokenizer: LoadedTokenizer
-) -> None:
+def test_adhoc_evicts_segments_beyond_its_limit(adhoc, tokenizer) -> None:
     adhoc.add(tokenizer, [segment(f"{number}") for number in range(MOST_SEGMENTS + 1)])
     adhoc.flush()
     assert sum(adhoc.counts.values()) == 0
 
 
-def test_two_languages_share_a_row(
-    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
-) -> None:
+def test_two_languages_share_a_row(adhoc, store, tokenizer) -> None:
     adhoc.add(tokenizer, [segment("Yes.", "en"), segment("Oui.", "fr")])
     adhoc.flush()
     data = store.dataset("adhoc-2", split="parse", lang="en-fr")
     assert len(data) == 1
 
 
-def test_rows_are_in_the_order_they_came(
-    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
-) -> None:
-    texts = [f"text {number}" for number in range(50)]
-    for text in texts:
-        adhoc.add(tokenizer, [segment(text)])
-    adhoc.flush()
-    (batch,) = held(store).stream(batch_size=50, shuffle=False)
-    assert batch["example_id"] == [segment(text).key for text in texts]
-
-
-def test_one_example_is_one_row_however_often_it_comes(
-    store: FeatureStore, tokenizer: LoadedTokenizer
-) -> None:
-    for _ in range(2):  # the second writer knows nothing of the first
-        adhoc = AdhocDataset(store, commit_seconds=3600)
-        for _ in range(3):
-            adhoc.add(tokenizer, [segment("again")])
-            adhoc.flush()
-        adhoc.close()
-    assert store.sql("select count(*) from examples").fetchall() == [(1,)]
-    assert adhoc.counts == {"stored": 0, "known": 1, "full": 0, "refused": 0}
-
-
-def test_a_tokenizer_has_one_table_whatever_it_is_called(
-    adhoc: AdhocDataset, store: FeatureStore, tmp_path: Path, tokenizer: LoadedTokenizer
-) -> None:
-    from service.tokenizers import bundled_tokenizers
-
+def test_a_tokenizer_has_one_table_whatever_it_is_called(adhoc, store, tmp_path, tokenizer) -> None:
     link = tmp_path / "other-name"
-    link.symlink_to(bundled_tokenizers()[NAME])
+    link.symlink_to(bundled_tokenizers()[TOKENIZER])
     same = load_tokenizer(str(link))
     assert same.fingerprint == tokenizer.fingerprint
     adhoc.add(tokenizer, [segment("first")])
@@ -238,9 +186,7 @@ def test_a_tokenizer_has_one_table_whatever_it_is_called(
     assert len(held(store)) == 2
 
 
-def test_full_adhoc_buffer_drops_rows_without_blocking(
-    store: FeatureStore, tokenizer: LoadedTokenizer
-) -> None:
+def test_full_adhoc_buffer_drops_rows_without_blocking(store, tokenizer) -> None:
     adhoc = AdhocDataset(store, commit_seconds=3600, room=1_000)
     segments = [segment(f"text {number}", pieces=100) for number in range(20)]
     for one in segments:  # nothing is committed meanwhile, and nobody waits
@@ -253,10 +199,11 @@ def test_full_adhoc_buffer_drops_rows_without_blocking(
     assert adhoc.counts == {"stored": 6, "known": 0, "full": 15, "refused": 0}
 
 
-def test_failing_adhoc_table_does_not_block_others(
-    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer
-) -> None:
-    somebodys_own(store, tokenizer)
+def test_failing_adhoc_table_does_not_block_others(adhoc, store, tokenizer) -> None:
+    # A dataset of the same name, of pairs.
+    spec = DatasetSpec("adhoc", "parse", "en", ("something", "else"))
+    handle = DatasetHandle(spec, TOKENIZER, tokenizer.fingerprint, tokenizer.special_tokens)
+    store.features.append(handle, [own_row(segment("x"), segment("y"))])
     adhoc.add(tokenizer, [segment("refused")])
     adhoc.add(tokenizer, [segment("a"), segment("b"), segment("c")])
     adhoc.flush()
@@ -265,12 +212,8 @@ def test_failing_adhoc_table_does_not_block_others(
     assert len(held(store)) == 1
 
 
-def somebodys_own(store: FeatureStore, tokenizer: LoadedTokenizer) -> None:
-    """A dataset of the same name, of pairs."""
-    spec = DatasetSpec("adhoc", "parse", "en", ("something", "else"))
-    handle = DatasetHandle(spec, NAME, tokenizer.fingerprint, tokenizer.special_tokens)
-    pair = (segment("x"), segment("y"))
-    row = ExampleRow(
+def own_row(*pair: AdhocSegment) -> ExampleRow:
+    return ExampleRow(
         seq=0,
         example_id="own",
         example_key="0" * 32,
@@ -279,15 +222,18 @@ def somebodys_own(store: FeatureStore, tokenizer: LoadedTokenizer) -> None:
         parse_keys=tuple(one.key for one in pair),
         segments=tuple(one.features for one in pair),
     )
-    store.features.append(handle, [row])
 
 
-def test_adhoc_retries_rows_that_cannot_be_written(
-    adhoc: AdhocDataset, store: FeatureStore, tokenizer: LoadedTokenizer, tmp_path: Path
-) -> None:
-    obstacle = tmp_path / "store" / "datasets"
-    obstacle.parent.mkdir()
-    obstacle.write_text("a file where a folder should be")
+@pytest.fixture
+def obstacle(tmp_path: Path) -> Path:
+    """A file where a folder of the store should be."""
+    path = tmp_path / "store" / "datasets"
+    path.parent.mkdir()
+    path.touch()
+    return path
+
+
+def test_adhoc_retries_rows_that_cannot_be_written(adhoc, store, tokenizer, obstacle) -> None:
     adhoc.add(tokenizer, [segment("kept")])
     with pytest.raises((StoreError, OSError)):
         adhoc.flush()
@@ -296,12 +242,8 @@ def test_adhoc_retries_rows_that_cannot_be_written(
     assert len(held(store)) == 1
 
 
-def test_a_shutdown_that_cannot_write_goes_on(
-    adhoc: AdhocDataset, tokenizer: LoadedTokenizer, tmp_path: Path
-) -> None:
-    obstacle = tmp_path / "store" / "datasets"
-    obstacle.parent.mkdir()
-    obstacle.write_text("a file where a folder should be")
+@pytest.mark.usefixtures("obstacle")
+def test_a_shutdown_that_cannot_write_goes_on(adhoc, tokenizer) -> None:
     adhoc.add(tokenizer, [segment("lost")])
     adhoc.close()
     assert adhoc.counts["stored"] == 0
@@ -330,9 +272,7 @@ def test_kill_loses_only_uncommitted_adhoc_rows(tmp_path: Path, tokenizer: Loade
         assert np.array_equal(batch["depth"][0, :4], [0, 1, 2, 1])
 
 
-def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(
-    store: FeatureStore, adhoc: AdhocDataset, tokenizer: LoadedTokenizer
-) -> None:
+def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(store, adhoc, tokenizer) -> None:
     other = record_of("another", 0, 0)
     store.parses.append([other])
     generation = store.parses.generation
@@ -350,16 +290,15 @@ def test_a_row_whose_text_was_deleted_meanwhile_is_not_appended(
 async def test_matrices_that_were_asked_for_are_stored(serve) -> None:
     text = "The nurse who couldn't wait went home. It rained."
     async with serve(workers=1, job_workers=0, request_deadline_seconds=300) as client:
-        await ask(client, text="Without matrices.", tokenizer=NAME)
+        await ask(client, text="Without matrices.", tokenizer=TOKENIZER)
         store, flush = client.app.state.services.store, client.app.state.services.adhoc.flush
         await asyncio.to_thread(flush)
-        asked = {"tokenizer": NAME, "matrices": ["distance", "depth", "ancestor"]}
-        (item,) = (await ask(client, text=text, **asked))["items"]
+        (item,) = await items(client, text=text, **ALL)
         await asyncio.to_thread(flush)
-        columns = held(store).columns(["texts", "distance", "depth", "ancestor"]).to_pylist()
+        columns = held(store).columns(["texts", *MATRICES]).to_pylist()
         first, second = sorted(columns, key=lambda row: row["texts"] == [text])
-        assert [first[name] for name in ("distance", "depth", "ancestor")] == [None, None, None]
-        distance, depth, ancestor = (second[name] for name in ("distance", "depth", "ancestor"))
+        assert [first[name] for name in MATRICES] == [None, None, None]
+        distance, depth, ancestor = (second[name] for name in MATRICES)
         size = len(item["wordpieces"]["input_ids"])
         assert decode_distance(distance[0]).tolist() == item["matrices"]["distance"]
         assert decode_depth(depth[0], size).tolist() == item["matrices"]["depth"]

@@ -71,9 +71,7 @@ def flat_segment(ids: np.ndarray, offsets: np.ndarray) -> SegmentFeatures:
         ("tydiqa/tydiqa.goldp.en.train.json", 3696, 3654),
     ],
 )
-def test_answers_survive_windows_of_384(
-    data_dir: Path, mbert: LoadedTokenizer, path: str, count: int, exact: int
-) -> None:
+def test_answers_survive_windows_of_384(data_dir, mbert, path, count, exact) -> None:
     """The others begin or end within a piece, or with a space; every one is whole in a window."""
     asked = list(questions(data_dir / "benchmarks" / path))
     passages = sorted({passage for _, passage, _ in asked})

@@ -6,14 +6,12 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
-from fastapi import FastAPI
 from typer.testing import CliRunner
 
 from clients.cli import build_app
@@ -67,9 +65,7 @@ async def test_unknown_routes_and_methods_have_the_error_body(client: httpx.Asyn
         assert set(response.json()) == {"error_type", "message", "detail"}
 
 
-async def test_without_its_default_parser_the_service_is_not_ready(
-    serve: Callable[..., Any],
-) -> None:
+async def test_without_its_default_parser_the_service_is_not_ready(serve) -> None:
     async with serve(lang="tlh") as client:
         response = await client.get("/health/ready")
         assert response.status_code == 503
@@ -78,9 +74,7 @@ async def test_without_its_default_parser_the_service_is_not_ready(
 
 
 @pytest.mark.slow
-async def test_stopping_leaves_no_process_and_an_app_can_start_again(
-    serve: Callable[..., Any],
-) -> None:
+async def test_stopping_leaves_no_process_and_an_app_can_start_again(serve) -> None:
     others = psutil.Process().children(recursive=True)
     for cached in (False, True):
         async with serve() as client:
@@ -163,9 +157,7 @@ def test_an_interrupted_service_stops_cleanly(tmp_path: Path) -> None:
 
 
 @asyncio_module
-async def test_the_store_tells_treebank_and_licence_of_a_parser(
-    app: FastAPI, client: httpx.AsyncClient
-) -> None:
+async def test_the_store_tells_treebank_and_licence_of_a_parser(app, client) -> None:
     answer = (await client.post("/parse", json={"text": "Whose tree is this?"})).json()
     described = app.state.services.store.resolve(answer["parser"]["fingerprint"])
     assert described["name"] == "parsebank/english"

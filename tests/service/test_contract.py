@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
@@ -24,22 +23,16 @@ from tests.spacy_parser import NAME as SPACY
 from tests.word_parser import NAME as OWN
 
 from .conftest import connected, running
-from .contract import READERS, check_item, without_pieces
+from .contract import ALL, MATRICES, READERS, TOKENIZER, ask, check_item, items, without_pieces
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ENGLISH, FRENCH, STANZA = (
-    "udpipe/english-ewt",
-    "udpipe/french-partut-ud-2.5-191206",
-    "stanza/fr",
-)
+ENGLISH, FRENCH, STANZA = ("udpipe/english-ewt", "udpipe/french-partut-ud-2.5-191206", "stanza/fr")
 MODES = ("raw", "sentence", *TOKEN_MODES)
 PARSERS = (ENGLISH, FRENCH, STANZA, OWN, SPACY)
-TOKENIZER = "parsebank-wordpiece-en"
-ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
 EXTRAS: dict[str, dict[str, Any]] = {
     "bare": {},
-    "matrices": {"matrices": ["distance", "depth", "ancestor"]},
+    "matrices": {"matrices": list(MATRICES)},
     "pieces": {"tokenizer": TOKENIZER},
     "all": ALL,
     "chain": ALL | {"policy": "chain"},
@@ -91,20 +84,14 @@ def parser(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def ask(client: httpx.AsyncClient, shape: str = "json", **body: Any) -> bytes:
-    response = await client.post(f"/parse?format={shape}", json=body, timeout=600)
-    assert response.status_code == 200, response.text
-    return response.content
-
-
 @pytest.mark.parametrize("extras", EXTRAS)
 @pytest.mark.parametrize("mode", MODES)
-async def test_all_formats_say_the_same(
-    client: httpx.AsyncClient, parser: str, mode: str, extras: str
-) -> None:
+async def test_all_formats_say_the_same(client, parser, mode, extras) -> None:
     given = {"tokens": TOKENS} if "token" in mode else {"texts": TEXTS}
     body = {"parser": parser, "mode": mode, **given, **EXTRAS[extras]}
-    answers = {shape: read(await ask(client, shape, **body)) for shape, read in READERS.items()}
+    answers = {
+        shape: read((await ask(client, shape, **body)).content) for shape, read in READERS.items()
+    }
     first = answers["json"]
     assert answers["ndjson"] == first
     assert answers["arrow"] == first
@@ -112,9 +99,7 @@ async def test_all_formats_say_the_same(
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_every_text_has_its_offsets_or_its_error(
-    client: httpx.AsyncClient, parser: str, mode: str
-) -> None:
+async def test_every_text_has_its_offsets_or_its_error(client, parser, mode) -> None:
     given = {"tokens": TOKENS} if "token" in mode else {"texts": TEXTS}
     texts = [" ".join(tokens) for tokens in TOKENS] if "token" in mode else TEXTS
     body = {"parser": parser, "mode": mode, **given, **ALL}
@@ -146,11 +131,6 @@ async def test_every_token_has_its_words(client: httpx.AsyncClient, parser: str,
             assert item["token_words"] == [[at] for at in range(len(sent))]
 
 
-async def items(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(await ask(client, **body))["items"]
-    return found
-
-
 SCRIPTS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 COMMON = st.sampled_from(
     [" ", "  ", "\n", "\r\n", "\t", ". ", "can't ", "du ", "l'", "e\u0301", "\u200d", "\ufeff"]
@@ -178,26 +158,20 @@ THOROUGH = settings(QUICK, max_examples=300)
 
 @given(ANY_TEXTS)
 @QUICK
-async def test_offsets_are_exact_in_all_scripts(
-    client: httpx.AsyncClient, parser: str, texts: list[str]
-) -> None:
+async def test_offsets_are_exact_in_all_scripts(client, parser, texts) -> None:
     await check_any_texts(client, parser, texts)
 
 
 @pytest.mark.slow
 @given(ANY_TEXTS)
 @THOROUGH
-async def test_offsets_are_exact_in_all_scripts_at_length(
-    client: httpx.AsyncClient, parser: str, texts: list[str]
-) -> None:
+async def test_offsets_are_exact_in_all_scripts_at_length(client, parser, texts) -> None:
     await check_any_texts(client, parser, texts)
 
 
 @given(st.lists(st.lists(ANY_TEXT, max_size=6), min_size=1, max_size=4))
 @QUICK
-async def test_any_tokens_find_their_words(
-    client: httpx.AsyncClient, parser: str, tokens: list[list[str]]
-) -> None:
+async def test_any_tokens_find_their_words(client, parser, tokens) -> None:
     for mode in ("pretokenized", "retokenize"):
         found = await items(client, parser=parser, mode=mode, tokens=tokens, store=False, **ALL)
         for item, sent in zip(found, tokens, strict=True):

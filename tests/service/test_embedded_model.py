@@ -69,9 +69,7 @@ def test_the_card_promises_enough(card: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_the_model_scores_what_its_card_says(
-    model: Path, card: dict[str, Any], data_dir: Path
-) -> None:
+def test_the_model_scores_what_its_card_says(model, card, data_dir) -> None:
     path = data_dir / "treebanks" / "UD_English-EWT" / "en_ewt-ud-test.conllu"
     scores = evaluate_parser(load_parser(model_in(model)), list(read_conllu(path)))
     for kind, figures in scores.items():

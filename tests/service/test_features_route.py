@@ -78,27 +78,10 @@ async def test_modes_hold_for_segments_that_have_none(client: httpx.AsyncClient)
     assert max(words["word_ids"]) == 1
 
 
-async def test_a_mode_that_does_not_fit_is_the_error_of_its_example(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_mode_that_does_not_fit_is_the_error_of_its_example(client) -> None:
     good, bad = await ask(client, single("Fine."), single("No.", mode="pretokenized"))
     assert "error" not in good
     assert bad["error"]["error_type"] == "spec"
-
-
-async def test_of_equally_long_segments_the_tie_says_which_is_cut(
-    client: httpx.AsyncClient,
-) -> None:
-    pair = {"segments": [{"text": "Time flies."}, {"text": "Time flies."}]}
-    (long,) = await ask(client, pair, max_length=None)
-    length = long["length"] - 1
-    kept = {}
-    for tie in ({}, {"truncation_tie": "fast"}, {"truncation_tie": "slow"}):
-        (cut,) = await ask(client, pair, max_length=length, **tie)
-        kept[tie.get("truncation_tie")] = [segment["kept"] for segment in cut["segments"]]
-    whole = long["segments"][0]["length"]
-    fast, slow = [whole - 1, whole], [whole, whole - 1]
-    assert kept == {None: fast, "fast": fast, "slow": slow}
 
 
 async def test_special_tokens_and_truncation(client: httpx.AsyncClient) -> None:
@@ -119,14 +102,12 @@ async def test_special_tokens_and_truncation(client: httpx.AsyncClient) -> None:
 
 async def test_padding_is_to_a_common_multiple(client: httpx.AsyncClient) -> None:
     short, long = await ask(client, single("Go!"), PAIR, padded=True, pad_to_multiple_of=8)
-    assert long["length"] <= len(long["input_ids"]) == len(short["input_ids"])
-    assert len(long["input_ids"]) % 8 == 0
-    padding = len(short["input_ids"]) - short["length"]
+    size = len(short["input_ids"])
+    assert long["length"] <= len(long["input_ids"]) == size
+    assert size % 8 == 0
     assert sum(short["attention_mask"]) == short["length"]
-    assert short["input_ids"][short["length"] :] == [0] * padding
-    assert [len(row) for row in short["distance"]] == [len(short["input_ids"])] * len(
-        short["input_ids"]
-    )
+    assert short["input_ids"][short["length"] :] == [0] * (size - short["length"])
+    assert [len(row) for row in short["distance"]] == [size] * size
 
 
 async def test_ndjson_has_the_same(client: httpx.AsyncClient) -> None:
@@ -206,30 +187,27 @@ async def test_a_name_that_is_no_text_comes_back_as_text(client: httpx.AsyncClie
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "error_type"),
+    ("body", "error_type"),
     [
-        ({}, 422, "spec"),
-        ({"examples": [{"segments": [{"text": "a", "tokens": ["a"]}]}]}, 422, "spec"),
-        ({"examples": [{"segments": [{}]}]}, 422, "spec"),
-        ({"examples": [{"segments": [{"text": "a", "typo": 1}]}]}, 422, "spec"),
-        ({"examples": [single("a")], "typo": 1}, 422, "spec"),
-        ({"examples": [single("a")], "max_length": 0}, 422, "spec"),
-        ({"examples": [single("a")], "max_length": 2**63}, 422, "spec"),
-        ({"examples": [single("a")], "truncation": "nope"}, 422, "spec"),
-        ({"examples": [single("a")], "padded": True, "pad_to_multiple_of": 1 << 30}, 422, "spec"),
-        ({"examples": [single("a")], "pad_to_multiple_of": 8}, 422, "spec"),
-        ({"examples": [single("a")], "policy": "nope"}, 422, "unknown_name"),
-        ({"examples": [single("a")], "matrices": ["nope"]}, 422, "unknown_name"),
-        ({"examples": [single("a")], "tokenizer": "/nope"}, 422, "unknown_tokenizer"),
-        ({"examples": [single("a")], "parser": "nope"}, 422, "unknown_parser"),
-        ({"examples": [single("a", lang="tlh")]}, 422, "unknown_language"),
+        ({}, "spec"),
+        ({"examples": [{"segments": [{"text": "a", "tokens": ["a"]}]}]}, "spec"),
+        ({"examples": [{"segments": [{}]}]}, "spec"),
+        ({"examples": [{"segments": [{"text": "a", "typo": 1}]}]}, "spec"),
+        ({"examples": [single("a")], "typo": 1}, "spec"),
+        ({"examples": [single("a")], "max_length": 2**63}, "spec"),
+        ({"examples": [single("a")], "truncation": "nope"}, "spec"),
+        ({"examples": [single("a")], "padded": True, "pad_to_multiple_of": 1 << 30}, "spec"),
+        ({"examples": [single("a")], "pad_to_multiple_of": 8}, "spec"),
+        ({"examples": [single("a")], "policy": "nope"}, "unknown_name"),
+        ({"examples": [single("a")], "matrices": ["nope"]}, "unknown_name"),
+        ({"examples": [single("a")], "tokenizer": "/nope"}, "unknown_tokenizer"),
+        ({"examples": [single("a")], "parser": "nope"}, "unknown_parser"),
+        ({"examples": [single("a", lang="tlh")]}, "unknown_language"),
     ],
 )
-async def test_a_request_that_cannot_be_answered(
-    client: httpx.AsyncClient, body: Json, status: int, error_type: str
-) -> None:
+async def test_a_request_that_cannot_be_answered(client, body, error_type) -> None:
     response = await client.post("/features", json=body)
-    assert (response.status_code, response.json()["error_type"]) == (status, error_type)
+    assert (response.status_code, response.json()["error_type"]) == (422, error_type)
 
 
 async def test_no_format_in_common(client: httpx.AsyncClient) -> None:
@@ -283,7 +261,6 @@ async def test_query_parameters_are_the_options(client: httpx.AsyncClient) -> No
         ("nope", 422, "spec"),
         ("KEY,", 422, "spec"),
         ("KEY?typo=1", 422, "spec"),
-        ("KEY?max_length=x", 422, "spec"),
         (f"KEY?max_length={2**63}", 422, "spec"),
         ("KEY?max_length=2", 422, "spec"),
         ("KEY?max_length=3&truncation=none", 422, "spec"),
@@ -291,9 +268,7 @@ async def test_query_parameters_are_the_options(client: httpx.AsyncClient) -> No
         ("KEY?tokenizer=/nope", 422, "unknown_tokenizer"),
     ],
 )
-async def test_unknown_stored_features_are_404(
-    client: httpx.AsyncClient, path: str, status: int, error_type: str
-) -> None:
+async def test_unknown_stored_features_are_404(client, path, status, error_type) -> None:
     (example,) = await ask(client, PAIR)
     response = await client.get(f"/features/{path.replace('KEY', example['key'])}")
     assert (response.status_code, response.json()["error_type"]) == (status, error_type)
@@ -359,9 +334,7 @@ def relation(name: str, example: dict[str, Any]) -> list[Any]:
     return MATRICES[name](np.array(example["parents"]), **reads).tolist()
 
 
-async def test_relations_keep_their_requested_names(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_relations_keep_their_requested_names(client: httpx.AsyncClient) -> None:
     answer = (await client.post("/features", json=RELATED)).json()
     (example,) = answer["examples"]
     assert answer["options"]["matrices"] == list(RELATIONS)
@@ -381,13 +354,6 @@ async def test_commas_part_names_and_settings(client: httpx.AsyncClient, mark: s
     answer = (await client.get(f"/features/{example['key']}", params=query)).json()
     assert example[name] == answer["examples"][0][name]
     assert answer["examples"][0][name] == relation(name, answer["examples"][0])
-
-
-async def test_settings_that_are_none_are_a_contradiction(client: httpx.AsyncClient) -> None:
-    body = {**RELATED, "matrices": ["sla_mask(treshold=4)"]}
-    response = await client.post("/features", json=body)
-    assert (response.status_code, response.json()["error_type"]) == (422, "spec")
-    assert "threshold=3" in response.json()["message"]
 
 
 # The options of the routes, and of the client, are those of assembly.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 import zstandard
-from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
@@ -21,20 +19,11 @@ from service.render.etag import is_current
 from service.render.negotiate import FORMATS, MEDIA_TYPES, negotiate
 from syntax import parse_conllu
 from tests.service.asgi import Exchange
-from tests.service.conftest import connected, running
+from tests.service.contract import ask, items
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-TOKENIZER = "parsebank-wordpiece-en"
-ALL = {"tokenizer": TOKENIZER, "matrices": ["distance", "depth", "ancestor"]}
 LONG = "word " * 900
-
-
-async def ask(client: httpx.AsyncClient, shape: str, **body: Any) -> httpx.Response:
-    response = await client.post(f"/parse?format={shape}", json=body)
-    assert response.status_code == 200, response.text
-    assert response.headers["content-type"].partition(";")[0] == MEDIA_TYPES[shape]
-    return response
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
@@ -84,10 +73,14 @@ async def test_a_header_that_comes_twice_is_one_list(client: httpx.AsyncClient) 
     assert response.headers["content-type"] == "text/x-conllu; charset=utf-8"
 
 
+@pytest.mark.parametrize("shape", FORMATS)
+async def test_an_answer_has_the_type_of_its_format(client: httpx.AsyncClient, shape: str) -> None:
+    response = await ask(client, shape, text="Yes.")
+    assert response.headers["content-type"].partition(";")[0] == MEDIA_TYPES[shape]
+
+
 @pytest.mark.parametrize("query", ["format=xml", "format=", "format=json&format=xml"])
-async def test_a_format_by_an_unknown_name_is_refused(
-    client: httpx.AsyncClient, query: str
-) -> None:
+async def test_a_format_by_an_unknown_name_is_refused(client, query) -> None:
     response = await client.post(f"/parse?{query}", json={"text": "Yes."})
     assert (response.status_code, response.json()["error_type"]) == (422, "spec")
 
@@ -135,18 +128,6 @@ async def test_a_list_of_tags_is_read() -> None:
 # NDJSON.
 
 
-async def test_ndjson_says_what_json_says(client: httpx.AsyncClient) -> None:
-    body = {"texts": ["I can't. Yes.", "", "Yes.", "I can't. Yes."], **ALL}
-    head, *items, end = lines((await ask(client, "ndjson", **body)).content)
-    expected = (await ask(client, "json", **body)).json()
-    assert head == {"parser": expected["parser"], "tokenizer": expected["tokenizer"]}
-    assert end == {"done": {"items": 4, "failed": 1}}
-    items.sort(key=lambda item: item["index"])
-    assert [item.pop("index") for item in items] == [0, 1, 2, 3]
-    for item, whole in zip(items, expected["items"], strict=True):
-        assert item | {"cached": True} == whole | {"cached": True}
-
-
 @pytest.mark.parametrize("texts", [[], [""]])
 async def test_ndjson_without_a_parse_is_whole(client: httpx.AsyncClient, texts: list[str]) -> None:
     head, *_, end = lines((await ask(client, "ndjson", texts=texts)).content)
@@ -154,10 +135,8 @@ async def test_ndjson_without_a_parse_is_whole(client: httpx.AsyncClient, texts:
     assert end == {"done": {"items": len(texts), "failed": len(texts)}}
 
 
-async def test_ndjson_items_are_sent_as_they_finish(
-    app: FastAPI, client: httpx.AsyncClient
-) -> None:
-    await ask(client, "json", text="Known before.")
+async def test_ndjson_items_are_sent_as_they_finish(app, client) -> None:
+    await ask(client, text="Known before.")
     body = {"texts": [LONG, "Short.", "Known before."], "mode": "raw"}
     exchange = Exchange(app, "/parse?format=ndjson", body)
     await exchange.run()
@@ -170,29 +149,24 @@ async def test_ndjson_items_are_sent_as_they_finish(
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-async def test_a_compressed_stream_is_flushed_with_every_piece(
-    app: FastAPI, client: httpx.AsyncClient, encoding: str
-) -> None:
-    await ask(client, "json", text="Known before.")
+async def test_a_compressed_stream_is_flushed_with_every_piece(app, client, encoding) -> None:
+    await ask(client, text="Known before.")
     body = {"texts": [f"{LONG}{encoding}", "Known before."]}
     exchange = Exchange(app, "/parse?format=ndjson", body, {"accept-encoding": encoding})
     await exchange.run()
     assert exchange.headers["content-encoding"] == encoding
-    if encoding == "gzip":
-        unpack = zlib.decompressobj(31).decompress
-        whole = gzip.decompress(b"".join(exchange.bodies))
-    else:
-        unpack = zstandard.ZstdDecompressor().decompressobj().decompress
-        whole = zstandard.ZstdDecompressor().decompressobj().decompress(b"".join(exchange.bodies))
-    early = lines(unpack(exchange.bodies[0]))
-    assert [line.get("index") for line in early] == [None, 1]
+    zstd = zstandard.ZstdDecompressor().decompressobj
+    unpack = (zstd() if encoding == "zstd" else zlib.decompressobj(31)).decompress
+    early = unpack(exchange.bodies[0])
+    assert [line.get("index") for line in lines(early)] == [None, 1]
+    whole = early + b"".join(map(unpack, exchange.bodies[1:]))
     assert lines(whole)[-1] == {"done": {"items": 2, "failed": 0}}
 
 
 async def test_disconnect_cancels_the_rest_of_an_ndjson_stream(serve: Callable[..., Any]) -> None:
     async with serve(workers=1, job_workers=0) as client:
         services = client.app.state.services
-        await ask(client, "json", text="Warm.")
+        await ask(client, text="Warm.")
         texts = ["First.", *(f"{LONG}{n}" for n in range(20))]
         exchange = Exchange(client.app, "/parse?format=ndjson", {"texts": texts}, leave_after=1)
         await exchange.run()
@@ -200,44 +174,32 @@ async def test_disconnect_cancels_the_rest_of_an_ndjson_stream(serve: Callable[.
         (pool,) = services.pools.running()
         assert pool.queue.texts == 0
         assert services.pipeline.counts["parsed"] < 10
-        assert (await ask(client, "json", text="First.")).json()["items"][0]["cached"]
+        (first,) = await items(client, text="First.")
+        assert first["cached"]
 
 
 @pytest.mark.slow
-async def test_a_failure_after_the_first_lines_is_the_last_line(
-    make_settings: Callable[..., Any],
-) -> None:
-    from service.app import create_app
-
+async def test_a_failure_after_the_first_lines_is_the_last_line(serve: Callable[..., Any]) -> None:
     fields = {"workers": 1, "job_workers": 0}
-    async with (
-        running(create_app(make_settings(**fields))) as app,
-        connected(app) as client,
-    ):
-        await ask(client, "json", text="Known before.")
+    async with serve(**fields) as client:
+        await ask(client, text="Known before.")
     # The model is loaded by the first text that needs it, which takes longer than this.
     body = {"texts": ["Known before.", "New."], "deadline_seconds": 0.1}
-    async with (
-        running(create_app(make_settings(**fields))) as app,
-        connected(app) as client,
-    ):
-        exchange = Exchange(app, "/parse?format=ndjson", body)
+    async with serve(**fields) as client:
+        exchange = Exchange(client.app, "/parse?format=ndjson", body)
         await exchange.run()
         assert exchange.status == 200
         _, item, end = lines(b"".join(exchange.bodies))
         assert (item["index"], item["cached"]) == (0, True)
         assert end["error"]["error_type"] == "deadline"
-    async with (
-        running(create_app(make_settings(**fields))) as app,
-        connected(app) as client,
-    ):
+    async with serve(**fields) as client:
         response = await client.post("/parse?format=ndjson", json={**body, "texts": ["New."]})
         assert (response.status_code, response.json()["error_type"]) == (504, "deadline")
 
 
 async def test_a_request_that_cannot_be_queued_has_a_status(serve: Callable[..., Any]) -> None:
     async with serve(max_queued_words=10, workers=1, job_workers=0) as client:
-        await ask(client, "json", text="Known before.")
+        await ask(client, text="Known before.")
         for texts in (["word " * 20], ["Known before.", "word " * 20]):
             response = await client.post("/parse?format=ndjson", json={"texts": texts})
             assert (response.status_code, response.json()["error_type"]) == (422, "spec")
@@ -248,10 +210,10 @@ async def test_a_request_that_cannot_be_queued_has_a_status(serve: Callable[...,
 
 async def test_request_may_set_a_shorter_deadline(serve: Callable[..., Any]) -> None:
     async with serve(workers=1, job_workers=0) as client:
-        await ask(client, "json", text="Warm.")
+        await ask(client, text="Warm.")
         texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]
-        answer = await ask(client, "json", texts=texts, store=False, deadline_seconds=0.3)
-        late = answer.json()["items"][-1]["error"]
+        *_, last = await items(client, texts=texts, store=False, deadline_seconds=0.3)
+        late = last["error"]
         assert late["error_type"] == "deadline"
         assert late["detail"]["seconds"] == pytest.approx(0.3, abs=0.05)
 
@@ -263,8 +225,8 @@ async def test_no_request_may_take_longer_than_the_setting(serve: Callable[..., 
             if response.status_code == 200:
                 break
         texts = [*(f"{LONG}{n}" for n in range(8)), "Late."]
-        answer = await ask(client, "json", texts=texts, store=False, deadline_seconds=600)
-        assert answer.json()["items"][-1]["error"]["error_type"] == "deadline"
+        *_, last = await items(client, texts=texts, store=False, deadline_seconds=600)
+        assert last["error"]["error_type"] == "deadline"
 
 
 async def test_conllu_names_every_sentence_once(client: httpx.AsyncClient) -> None:
@@ -280,9 +242,7 @@ async def test_conllu_names_every_sentence_once(client: httpx.AsyncClient) -> No
 
 
 @pytest.mark.parametrize("format_", ["json", "ndjson"])
-async def test_words_and_sentences_have_text_and_misc_of_conllu(
-    client: httpx.AsyncClient, format_: str
-) -> None:
+async def test_words_and_sentences_have_text_and_misc_of_conllu(client, format_) -> None:
     text = " I can't wait.  It's (over)!\nYes, don't. Au\u00a0revoir\u200b"
     conllu = (await client.post("/parse?format=conllu", json={"text": text})).text
     answer = (await ask(client, format_, text=text)).content

@@ -38,9 +38,7 @@ SPEC = b'{"spec": {"split": "dev", "lang": "en", "fields": ["text"]}}\n'
 EXAMPLE = b'{"example": {"example_id": "1", "segments": [{"text": "It rained."}]}}\n'
 
 
-async def test_body_that_pauses_too_long_is_408(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_body_that_pauses_too_long_is_408(serve, monkeypatch) -> None:
     monkeypatch.setattr(body, "PAUSE_SECONDS", 0.05)
     async with serve() as client:
         status, answer = await call(client.app, [piece(b'{"text": ')])
@@ -49,9 +47,7 @@ async def test_body_that_pauses_too_long_is_408(
 
 
 @pytest.mark.parametrize("sent", [[], [SPEC], [SPEC, EXAMPLE]])
-async def test_upload_that_pauses_too_long_leaves_nothing(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: list[bytes]
-) -> None:
+async def test_upload_that_pauses_too_long_leaves_nothing(serve, monkeypatch, sent) -> None:
     monkeypatch.setattr(body, "PAUSE_SECONDS", 0.5)
     async with serve(job_workers=0) as client:
         pieces = [piece(line) for line in sent]
@@ -112,9 +108,7 @@ async def test_large_bodies_are_refused_before_they_are_read(serve: Serve) -> No
 
 
 @pytest.mark.parametrize("length", [1025, 10**30])
-async def test_a_declared_length_over_the_limit_is_refused_unread(
-    serve: Serve, length: int
-) -> None:
+async def test_a_declared_length_over_the_limit_is_refused_unread(serve, length) -> None:
     async with serve(max_body_bytes=1024) as client:
         status, answer = await call(client.app, [], content_length=str(length))
         assert status == 413

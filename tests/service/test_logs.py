@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import structlog
 from starlette.requests import Request
@@ -65,36 +64,24 @@ async def test_request_logs_one_line(serve: Serve, lines: Any) -> None:
         body, plain = {"texts": ["One.", "Two."]}, {"Accept-Encoding": "identity"}
         answer = await client.post("/parse", json=body, headers=plain)
     (line,) = requests(lines())
-    assert line["method"] == "POST"
-    assert line["route"] == "/parse"
-    assert line["status"] == 200
-    assert line["bytes"] == len(answer.content)
-    assert line["items"] == 2
+    expected = {"level": "info", "method": "POST", "route": "/parse", "status": 200, "items": 2}
+    facts = {"bytes": len(answer.content), "request_id": answer.headers["x-request-id"]}
+    assert line.items() >= (expected | facts).items()
     assert line["ms"] > 0
-    assert line["level"] == "info"
-    assert line["request_id"] == answer.headers["x-request-id"]
 
 
-async def test_routes_are_templates_and_unknown_paths_are_not_repeated(
-    serve: Serve, lines: Any
-) -> None:
+async def test_routes_are_templates_and_health_checks_for_debugging(serve, lines) -> None:
     async with serve() as client:
         await client.get(f"/jobs/{SECRET}")
         await client.get(f"/{SECRET}?{SECRET}")
         await client.put("/parse")
-    events = requests(lines())
-    assert [(e["route"], e["status"]) for e in events] == [
-        ("/jobs/{job_id}", 404),
-        ("none", 404),
-        ("/parse", 405),
-    ]
-
-
-async def test_health_checks_are_logged_for_debugging_only(serve: Serve, lines: Any) -> None:
-    async with serve() as client:
         await client.get("/health/live")
-    (line,) = requests(lines())
-    assert line["level"] == "debug"
+    assert [(e["route"], e["status"], e["level"]) for e in requests(lines())] == [
+        ("/jobs/{job_id}", 404, "info"),
+        ("none", 404, "info"),
+        ("/parse", 405, "info"),
+        ("/health/live", 200, "debug"),
+    ]
 
 
 async def test_the_key_is_named_not_shown(serve: Serve, lines: Any, tmp_path: Path) -> None:
@@ -114,9 +101,7 @@ async def test_the_key_is_named_not_shown(serve: Serve, lines: Any, tmp_path: Pa
 # Ids
 
 
-async def test_an_id_comes_back_and_binds_what_is_logged_meanwhile(
-    serve: Serve, lines: Any
-) -> None:
+async def test_an_id_comes_back_and_binds_what_is_logged_meanwhile(serve, lines) -> None:
     async with serve() as client:
         answer = await client.get("/info", headers={"X-Request-ID": "trace-7:a.b_c"})
     assert answer.headers["x-request-id"] == "trace-7:a.b_c"
@@ -131,9 +116,7 @@ async def test_an_id_comes_back_and_binds_what_is_logged_meanwhile(
 
 @pytest.mark.parametrize("sent", ["", "x" * 65, "a b", "a\tb", "é", "{}", 'a"b'])
 @asyncio_module
-async def test_an_id_that_could_forge_a_line_is_replaced(
-    client: httpx.AsyncClient, sent: str
-) -> None:
+async def test_an_id_that_could_forge_a_line_is_replaced(client, sent) -> None:
     headers = [(b"x-request-id", sent.encode())]
     given = (await client.get("/health/live", headers=headers)).headers["x-request-id"]
     assert re.fullmatch("[0-9a-f]{16}", given)
@@ -185,9 +168,7 @@ async def test_bad_requests_do_not_leave_their_text(serve: Serve, lines: Any) ->
     assert SECRET not in str(events)
 
 
-async def test_a_bug_is_answered_by_name_and_logged_without_the_text(
-    serve: Serve, lines: Any
-) -> None:
+async def test_a_bug_is_answered_by_name_and_logged_without_the_text(serve, lines) -> None:
     async def broken(request: Request) -> None:
         text = (await request.body()).decode()
         try:
@@ -239,19 +220,24 @@ def test_libraries_log_in_our_form(capsys: pytest.CaptureFixture[str]) -> None:
     assert "old thing" in warned["event"]
 
 
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A process of Python."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**python_environment(), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_a_crash_in_a_process_of_ours_shows_no_text() -> None:
     script = (
         "from service.logs import configure_process_logging\n"
         "configure_process_logging('info', 'json')\n"
         f"raise ValueError('{SECRET}'.upper())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=python_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("-c", script)
     assert done.returncode == 1
     assert json.loads(done.stderr)["event"] == "crashed"
     assert SECRET.upper() not in done.stderr
@@ -276,13 +262,7 @@ def test_an_address_that_cannot_be_used_is_shown_without_its_password() -> None:
         "AWS_SECRET_ACCESS_KEY": "y",
     }
     start = "from clients.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", start, "serve", "--port", "0", "--store", "s3://bucket/x"],
-        env={**python_environment(), **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("-c", start, "serve", "--port", "0", "--store", "s3://bucket/x", **given)
     assert done.returncode == 1
     assert "s3cret" not in done.stdout + done.stderr
     assert "http://ada:***@127.0.0.1:1" in done.stderr
@@ -305,13 +285,7 @@ subprocess.run([sys.executable, "-c", child], check=True)
 os.write(2, b"at the very end")
 {end}
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=python_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("-c", script)
     events = [json.loads(line) for line in done.stderr.splitlines()]
     raw = [event["event"] for event in events if event.get("logger") == "stderr"]
     assert raw == [

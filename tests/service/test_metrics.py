@@ -78,7 +78,7 @@ async def test_texts_stages_caches_and_batches_add_up(serve: Serve) -> None:
         for sent in (body, good, good):
             assert (await client.post("/parse", json=sent)).status_code == 200
         families = await scrape(client)
-        texts = values(families["parsebank_texts"], "_total")
+        texts = values(families["parsebank_texts"], "_total")  # each is parsed once
         assert texts == {("parsed",): 2, ("reused",): 4, ("empty_text",): 1}
         caches = values(families["parsebank_cache_lookups"], "_total")
         assert (caches["parses", "hit"], caches["parses", "miss"]) == (4, 2)

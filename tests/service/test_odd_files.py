@@ -72,7 +72,7 @@ async def test_odd_files_are_listed_with_their_problem_beside_the_others(models_
     async with serving(models_dir) as client:
         models = {model["name"]: model for model in (await client.get("/models")).json()}
         added = {"udpipe/good", *(f"udpipe/{name}" for name in ODD)}
-        assert set(models) == {"parsebank/english", ENGLISH, f"{ENGLISH}-full", *added}
+        assert set(models) == {"parsebank/english", ENGLISH, *added}
         for name, problem in ODD.items():
             assert problem in models[f"udpipe/{name}"]["problem"], name
             assert str(models_dir / name) in models[f"udpipe/{name}"]["problem"]
@@ -94,9 +94,7 @@ def test_the_commands_name_them_too(models_dir: Path) -> None:
 
 @pytest.mark.parametrize("what", ["/dev/zero", "nothing", "pipe.udpipe", "folder.udpipe"])
 @pytest.mark.parametrize("name", ["registry.json", "stanza/resources.json"])
-async def test_damaged_model_list_affects_only_its_folder(
-    models_dir: Path, name: str, what: str
-) -> None:
+async def test_damaged_model_list_affects_only_its_folder(models_dir, name, what) -> None:
     path = models_dir / name
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
@@ -117,9 +115,7 @@ async def test_damaged_model_list_affects_only_its_folder(
         '{"fr": {"packages": {"x": {"tokenize": "x", "pos": "x", "depparse": "x"}}, "pos": []}}',
     ],
 )
-def test_a_damaged_list_of_packages_is_logged(
-    models_dir: Path, content: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_list_of_packages_is_logged(models_dir, content, caplog) -> None:
     (models_dir / "resources.json").write_text(content)
     names = {model.name for model in list_models(Settings(store="unused", models_dir=models_dir))}
     assert "udpipe/good" in names

@@ -48,9 +48,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "shown"), [("/docs", "/parse"), ("/redoc", "Request samples")])
-def test_the_api_is_shown_without_a_network(
-    service: Served, browser: Browser, path: str, shown: str
-) -> None:
+def test_the_api_is_shown_without_a_network(service, browser, path, shown) -> None:
     browser.open(service.url + path)
     browser.wait_for_text("Texts in, Universal Dependencies out")
     browser.wait_for_text(shown)

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from service.errors import status_of
 from syntax import errors
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -76,13 +75,3 @@ async def test_the_guide_names_every_error_that_the_service_can_answer() -> None
     named = [*leaves, errors.UnknownNameError]
     missing = [cls.error_type for cls in named if f"`{cls.error_type}`" not in GUIDE]
     assert missing == []
-
-
-async def test_every_error_has_a_status() -> None:
-    assert status_of(errors.EmptyTextError("x")) == 422
-    assert status_of(errors.UnknownTokenizerError("x")) == 422
-    assert status_of(errors.UnknownJobError("x")) == 404
-    assert status_of(errors.OverloadedError("x")) == 429
-    assert status_of(errors.WorkerDiedError("x")) == 503
-    assert status_of(errors.DeadlineError("x")) == 504
-    assert status_of(errors.StoreBusyError("x")) == 503

@@ -53,9 +53,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_every_query_is_about_metrics_and_labels_of_the_service(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_every_query_is_about_metrics_and_labels_of_the_service(client) -> None:
     await client.post("/parse", json={"text": "Counted."})
     answer = await client.get("/metrics")
     samples = [

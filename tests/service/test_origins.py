@@ -18,7 +18,6 @@ from clients import Client
 from service.security.keys import KeyFile
 from syntax.examples import DatasetSpec, Example, Segment
 
-from .browser import Browser
 from .serving import Served, served, upload
 
 Serve = Callable[..., Any]
@@ -63,9 +62,7 @@ OWN = [
 
 @asyncio_module
 @pytest.mark.parametrize(("method", "path", "kind", "body"), WRITING)
-async def test_a_page_of_another_origin_may_not_write(
-    client: httpx.AsyncClient, method: str, path: str, kind: str, body: bytes
-) -> None:
+async def test_a_page_of_another_origin_may_not_write(client, method, path, kind, body) -> None:
     given = {"Content-Type": kind} if kind else {}
     for headers in FOREIGN:
         refused = await client.request(method, path, content=body, headers=given | headers)
@@ -90,9 +87,7 @@ async def test_writing_is_refused_below_another_app_too(app: FastAPI) -> None:
 
 
 @asyncio_module
-async def test_a_page_of_another_origin_may_ask_for_what_it_cannot_read(
-    client: httpx.AsyncClient,
-) -> None:
+async def test_a_page_of_another_origin_may_ask_for_what_it_cannot_read(client) -> None:
     for path in ("/info", "/models", "/jobs", "/health/live"):
         for headers in FOREIGN:
             answer = await client.get(path, headers=headers)
@@ -145,9 +140,7 @@ async def test_the_bound_name_is_one_of_them(serve: Serve) -> None:
         assert (await client.get("/info", headers={"Host": "evil.example"})).status_code == 403
 
 
-async def test_with_keys_any_name_will_do_unless_some_are_listed(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_with_keys_any_name_will_do_unless_some_are_listed(serve, tmp_path) -> None:
     secret, _ = KeyFile(tmp_path / "keys.json").add("ada")
     headers = {"Host": "any.example", "X-API-Key": secret}
     for listed, status in (([], 200), (["parsebank.example"], 403)):
@@ -275,9 +268,7 @@ def test_a_get_takes_a_short_text_only(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_page_of_another_site_stores_nothing_over_plain_http(
-    browser: Browser, service: Served
-) -> None:
+def test_a_page_of_another_site_stores_nothing_over_plain_http(browser, service) -> None:
     base = service.url.replace("127.0.0.1", "parsebank.test")
     texts = {way: f"The {way} was sent." for way in [*LOADS, "link"]}
     parts = [

@@ -14,6 +14,8 @@ from featurestore import open_store
 from featurestore.maintenance.validate import validate_store
 from syntax.trees.conllu import parse_conllu
 
+from .contract import items
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKENS = ["I", "can't", "find", "John", "Smith", "!"]
@@ -21,35 +23,21 @@ LABELS = ["O", "S-NEG", "O", "B-PER", "E-PER", "O"]
 LONG = "He came , he saw , he won , and then the man went home again ."
 
 
-async def ask(client: httpx.AsyncClient, **body: Any) -> list[dict[str, Any]]:
-    response = await client.post("/parse", json=body)
-    assert response.status_code == 200, response.text
-    return response.json()["items"]
-
-
 def forms(item: dict[str, Any]) -> list[str]:
     return [word["form"] for sentence in item["sentences"] for word in sentence["words"]]
 
 
-async def test_tokens_that_are_words_have_one_each(client: httpx.AsyncClient) -> None:
-    (item,) = await ask(client, tokens=[TOKENS], token_labels=[LABELS])
-    assert item["token_words"] == [[at] for at in range(len(TOKENS))]
-    assert item["word_labels"] == LABELS
-
-
-async def test_tokens_that_are_split_keep_their_words_and_labels(
-    client: httpx.AsyncClient,
-) -> None:
-    (item,) = await ask(client, tokens=[TOKENS], token_labels=[LABELS], mode="retokenize")
+async def test_tokens_that_are_split_keep_their_words_and_labels(client: httpx.AsyncClient) -> None:
+    (item,) = await items(client, tokens=[TOKENS], token_labels=[LABELS], mode="retokenize")
     assert forms(item) == ["I", "ca", "n't", "find", "John", "Smith", "!"]
     assert item["token_words"] == [[0], [1, 2], [3], [4], [5], [6]]
     assert item["word_labels"] == ["O", "B-NEG", "E-NEG", "O", "B-PER", "E-PER", "O"]
 
 
 async def test_texts_have_neither(client: httpx.AsyncClient) -> None:
-    (item,) = await ask(client, text="It works.")
+    (item,) = await items(client, text="It works.")
     assert not {"token_words", "word_labels"} & set(item)
-    (item,) = await ask(client, tokens=[["It", "works"]])
+    (item,) = await items(client, tokens=[["It", "works"]])
     assert "word_labels" not in item
 
 
@@ -74,9 +62,7 @@ async def test_labels_are_no_part_of_the_parse(client: httpx.AsyncClient) -> Non
         ({"tokens": [["a"]], "token_labels": [["\ud800"]]}, "token_labels[0] holds"),
     ],
 )
-async def test_labels_that_do_not_go_with_the_tokens_are_refused(
-    client: httpx.AsyncClient, body: dict[str, Any], said: str
-) -> None:
+async def test_labels_that_do_not_go_with_the_tokens_are_refused(client, body, said) -> None:
     response = await client.post(
         "/parse", content=json.dumps(body), headers={"content-type": "application/json"}
     )
@@ -92,15 +78,15 @@ async def test_long_sentences_are_refused_or_cut_and_marked(serve: Callable[...,
             {"tokens": [LONG.split()]},
             {"tokens": [LONG.split()], "mode": "retokenize"},
         ):
-            (refused,) = await ask(client, **body)
+            (refused,) = await items(client, **body)
             assert refused["error"]["error_type"] == "sentence_too_long"
-            (item,) = await ask(client, **body, long_sentences="split")
+            (item,) = await items(client, **body, long_sentences="split")
             assert [one.get("continues") for one in item["sentences"]] == [None, True, True]
             assert " ".join(forms(item)) == LONG
-            (again,) = await ask(client, **body, long_sentences="split")
+            (again,) = await items(client, **body, long_sentences="split")
             assert again["cached"]
             assert again["sentences"] == item["sentences"]
-            (refused,) = await ask(client, **body)
+            (refused,) = await items(client, **body)
             assert refused["error"]["error_type"] == "sentence_too_long"
         body = {"text": LONG, "mode": "sentence", "long_sentences": "split"}
         text = (await client.post("/parse?format=conllu", json=body)).text
@@ -114,19 +100,17 @@ async def test_another_limit_splits_anew(serve: Callable[..., Any], tmp_path: Pa
     found = {}
     for limit in (6, 1000):
         async with serve(max_words_per_sentence=limit, store=str(tmp_path / "store")) as client:
-            (item,) = await ask(client, **body)
+            (item,) = await items(client, **body)
             found[limit] = (item["cached"], len(item["sentences"]))
-            (again,) = await ask(client, **body)
+            (again,) = await items(client, **body)
             assert again["cached"]
     assert found == {6: (False, 3), 1000: (False, 1)}
     with open_store(tmp_path / "store") as store:
         assert validate_store(store, deep=True).problem_count == 0
 
 
-async def test_a_sentence_within_the_limit_is_the_same_either_way(
-    client: httpx.AsyncClient,
-) -> None:
-    (whole,) = await ask(client, text="It works. It really does.")
-    (cut,) = await ask(client, text="It works. It really does.", long_sentences="split")
+async def test_a_sentence_within_the_limit_is_the_same_either_way(client) -> None:
+    (whole,) = await items(client, text="It works. It really does.")
+    (cut,) = await items(client, text="It works. It really does.", long_sentences="split")
     assert cut["sentences"] == whole["sentences"]
     assert cut["key"] != whole["key"]

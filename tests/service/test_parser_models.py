@@ -9,20 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from service.parsers import (
-    BACKENDS,
-    find_parser,
-    identify,
-    list_models,
-    load_parser,
-)
+from service.parsers import BACKENDS, find_parser, identify, list_models
 from service.parsers.languages import language_of, ud_languages
 from service.settings import Settings
-from syntax.errors import (
-    ModelLoadError,
-    UnknownLanguageError,
-    UnknownParserError,
-)
+from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 
 
 @pytest.fixture
@@ -54,9 +44,7 @@ def settings(models_dir: Path) -> Settings:
         ("xx", "udpipe/mystery"),
     ],
 )
-def test_a_parser_is_found_by_name_prefix_or_language(
-    settings: Settings, name: str, found: str
-) -> None:
+def test_a_parser_is_found_by_name_prefix_or_language(settings, name, found) -> None:
     assert find_parser(settings, name).name == found
 
 
@@ -65,11 +53,6 @@ def test_a_language_is_read_from_the_card_or_the_file_name(settings: Settings) -
     assert langs["udpipe/mystery"] == ("xx",)
     assert langs["udpipe/norwegian-bokmaal"] == ("no",)
     assert find_parser(settings, lang="no").name == "udpipe/norwegian-bokmaal"
-
-
-def test_the_default_language_is_used_only_without_a_name(settings: Settings) -> None:
-    assert find_parser(settings).langs == ("en",)
-    assert find_parser(settings, "german").langs == ("de",)
 
 
 def test_unknown_names_list_the_known_ones(settings: Settings) -> None:
@@ -114,14 +97,6 @@ def test_every_backend_says_its_version() -> None:
     backends = ["parsebank.v2", "udpipe.v1", "stanza.v1", "parsebank.v1", "spacy.v1"]
     assert list(BACKENDS) == backends
     assert all(backend.version() for backend in BACKENDS.values())
-
-
-def test_the_bundled_model_is_what_its_card_says() -> None:
-    model = find_parser(Settings(store="unused"), "udpipe/english-ewt")
-    identity = identify(model)
-    assert model.sha256 == identity.content["sha256"]
-    assert model.card["licence"]
-    assert load_parser(model).identity == identity
 
 
 def test_language_names_are_ud_file_names() -> None:

@@ -10,21 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from service.parsers import (
-    BACKENDS,
-    Limits,
-    ParseInput,
-    Parser,
-)
+from service.parsers import BACKENDS, Limits, ParseInput, Parser
 from service.parsers.base import Outcome, one_by_one
 from service.parsers.surface import CONTINUED, is_continued
 from syntax import DependencyTree, Parse
 from syntax.alignment import project_labels, token_words
-from syntax.errors import (
-    NoSentenceError,
-    ParsebankError,
-    SentenceTooLongError,
-)
+from syntax.errors import NoSentenceError, ParsebankError, SentenceTooLongError
 from syntax.examples import TOKEN_MODES, LongSentences, ParseMode
 
 MODELS = {
@@ -34,11 +25,7 @@ MODELS = {
     "parsebank.v1": "own_english",
     "spacy.v1": "spacy_french",
 }
-FRENCH = {
-    "udpipe.v1": "udpipe_french",
-    "stanza.v1": "stanza_french",
-    "parsebank.v1": "own_french",
-}
+FRENCH = {"udpipe.v1": "udpipe_french", "stanza.v1": "stanza_french", "parsebank.v1": "own_french"}
 """Fixture of a real model, by backend; spaCy has no multiword tokens."""
 
 TEXTS = (
@@ -110,9 +97,7 @@ def is_blank(character: str) -> bool:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("mode", ["raw", "sentence"])
-def test_a_backend_gives_spans_into_the_text_as_received(
-    parser: Parser, text: str, mode: ParseMode
-) -> None:
+def test_a_backend_gives_spans_into_the_text_as_received(parser, text, mode) -> None:
     parse = parser.parse(ParseInput(mode, text=text), Limits())
     assert_sound(parse, text)
     written = "".join(text[a:b] for a, b in zip(parse.token_start, parse.token_end, strict=True))
@@ -192,24 +177,6 @@ def test_a_backend_reads_one_sentence_whatever_it_holds(parser: Parser) -> None:
     assert parse.head.count(0) == 1
     assert_sound(parse, text)
     assert len(parser.parse(raw(text), Limits()).sentence_start) > 1
-
-
-def test_a_backend_takes_tokens_as_they_are(parser: Parser) -> None:
-    tokens = ("New York", "can't", "du", "👍")
-    parse = parser.parse(ParseInput("pretokenized", tokens=tokens), Limits())
-    assert parse.form == list(tokens)
-    assert parse.text == " ".join(tokens)
-    assert len(parse.sentence_start) == 1
-
-
-def test_a_backend_splits_tokens_when_it_may(french: Parser) -> None:
-    tokens = ("Le", "chat", "du", "voisin", "dort", ".")
-    item = ParseInput("retokenize", tokens=tokens)
-    parse = french.parse(item, Limits())
-    du = token_words(tokens, parse)[2]
-    assert [parse.form[word] for word in du] == ["de", "le"]
-    assert [(parse.word_start[word], parse.word_end[word]) for word in du] == [(8, 10)] * 2
-    assert token_words(tokens, parse) == [[0], [1], [2, 3], [4], [5], [6]]
 
 
 def test_given_tokens_stay_and_multiword_tokens_are_split(french: Parser) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from featurestore import open_store
@@ -18,11 +18,10 @@ from service.pipeline.inputs import parse_key
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.records import FeatureAnswer, FeatureRequest, ItemFeatures
 from service.settings import Settings
+from service.tokenizers import bundled_tokenizers
 from service.workers.pools import WorkerPools
-from syntax.errors import (
-    TextTooLongError,
-    UnknownNameError,
-)
+from syntax.errors import TextTooLongError, UnknownNameError
+from syntax.matrices import tree_matrices
 from syntax.subwords import POLICIES
 
 TOKENIZER = "parsebank-wordpiece-en"
@@ -49,45 +48,6 @@ def request(*texts: str, **fields: Any) -> FeatureRequest:
 def parsed(answer: FeatureAnswer) -> list[ItemFeatures]:
     assert all(isinstance(item, ItemFeatures) for item in answer.items), answer.items
     return [item for item in answer.items if isinstance(item, ItemFeatures)]
-
-
-def slow_distance(parents: list[int], start: int) -> list[int | None]:
-    """The twin: breadth-first search over an explicit neighbour list."""
-    neighbours: list[list[int]] = [[] for _ in parents]
-    for child, parent in enumerate(parents):
-        if parent >= 0:
-            neighbours[child].append(parent)
-            neighbours[parent].append(child)
-    found: list[int | None] = [None] * len(parents)
-    found[start] = 0
-    waiting = deque([start])
-    while waiting:
-        at = waiting.popleft()
-        for other in neighbours[at]:
-            if found[other] is None:
-                found[other] = (found[at] or 0) + 1
-                waiting.append(other)
-    return found
-
-
-async def test_a_text_is_parsed_once_whatever_is_asked_of_it(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, store):
-        (first,) = parsed(await run.run(request(TEXT)))
-        (again,) = parsed(await run.run(request(TEXT, tokenizer=TOKENIZER)))
-        assert (first.cached, again.cached) == (False, True)
-        assert again.parse == first.parse
-        assert run.counts == {"parsed": 1, "reused": 1}
-        assert first.key in store.parses.get_many([first.key])
-
-
-async def test_parses_survive_a_restart(tmp_path: Path) -> None:
-    async with pipeline(tmp_path) as (run, _):
-        (first,) = parsed(await run.run(request(TEXT)))
-    async with pipeline(tmp_path) as (run, store):
-        (again,) = parsed(await run.run(request(TEXT)))
-        assert again.cached
-        assert again.parse == first.parse
-        assert store.resolve(store.parses.get_many([first.key])[first.key].parser)["name"]
 
 
 async def test_a_duplicate_in_one_request_is_parsed_once(tmp_path: Path) -> None:
@@ -122,30 +82,16 @@ async def test_modes_and_token_borders_are_part_of_the_key(english: Parser) -> N
     assert all(len(key) == 32 for key in keys)
 
 
-async def test_pieces_and_matrices_agree_with_a_slow_twin(tmp_path: Path) -> None:
+async def test_matrices_are_those_of_the_tree_over_pieces(tmp_path: Path) -> None:
     names = ("distance", "depth", "ancestor")
     async with pipeline(tmp_path) as (run, _):
         for policy in POLICIES:
             wanted = request(TEXT, tokenizer=TOKENIZER, policy=policy, matrices=names)
             (item,) = parsed(await run.run(wanted))
-            assert_slow_twin_agrees(item)
-
-
-def assert_slow_twin_agrees(item: ItemFeatures) -> None:
-    assert item.pieces is not None
-    parents, source = item.pieces.parents.tolist(), item.pieces.source.tolist()
-    distance, depth, ancestor = (item.matrices[name] for name in ("distance", "depth", "ancestor"))
-    assert distance.shape == ancestor.shape == (len(parents), len(parents))
-    for row, shown in enumerate(source):
-        steps = slow_distance(parents, shown)
-        expected = [255 if steps[other] is None else steps[other] for other in source]
-        assert distance[row].tolist() == expected
-        chain, at = [], shown
-        while at >= 0:
-            chain.append(at)
-            at = parents[at]
-        assert depth[row] == len(chain) - 1
-        assert ancestor[row].tolist() == [other in chain for other in source]
+            assert item.pieces is not None
+            expected = tree_matrices(item.pieces.parents, item.pieces.source)
+            for name in names:
+                assert np.array_equal(item.matrices[name], getattr(expected, name)), policy
 
 
 async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path: Path) -> None:
@@ -161,9 +107,7 @@ async def test_matrices_that_would_fill_the_answer_are_refused_by_item(tmp_path:
     assert kinds == [False, True, False, True]
 
 
-async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
-    tmp_path: Path,
-) -> None:
+async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(tmp_path) -> None:
     async with pipeline(tmp_path, tokenizers_dir=tmp_path) as (run, _):
         wanted = request(TEXT, tokenizer=TOKENIZER)
         answers = await asyncio.gather(*(run.run(wanted) for _ in range(4)))
@@ -171,8 +115,6 @@ async def test_many_requests_load_a_tokenizer_once_and_failures_are_forgotten(
         folder = tmp_path / "later"
         with pytest.raises(UnknownNameError):
             await run.run(request(TEXT, tokenizer=str(folder)))
-        from service.tokenizers import bundled_tokenizers
-
         folder.symlink_to(bundled_tokenizers()[TOKENIZER])
         answer = await run.run(request(TEXT, tokenizer=str(folder)))
         assert answer.tokenizer is not None

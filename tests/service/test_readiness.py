@@ -45,9 +45,7 @@ async def until(condition: Callable[[], bool]) -> None:
     pytest.fail("it did not happen")
 
 
-async def test_a_ready_service_has_parsed_a_word(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_ready_service_has_parsed_a_word(serve, monkeypatch) -> None:
     monkeypatch.setattr(readiness, "FRESH_SECONDS", 60.0)
     async with serve(workers=1) as client:
         answers = await asyncio.gather(*(client.get("/health/ready") for _ in range(50)))
@@ -103,9 +101,7 @@ async def test_parts_out_of_order_are_named_and_come_back(
         assert "ok" in await ready(client)
 
 
-async def test_readiness_hides_its_reasons_from_untrusted_callers(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_readiness_hides_its_reasons_from_untrusted_callers(serve, tmp_path) -> None:
     secret, _ = KeyFile(tmp_path / "keys.json").add("ada", role="read")
     by_key = {"X-API-Key": secret}
     by_proxy = {"X-Forwarded-For": "127.0.0.1"}
@@ -164,9 +160,7 @@ def asked_from(app: FastAPI, address: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=240)
 
 
-async def test_a_damaged_model_is_named_and_a_mended_one_is_taken(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_damaged_model_is_named_and_a_mended_one_is_taken(serve, tmp_path) -> None:
     models = tmp_path / "models"
     models.mkdir()
     model = models / "english-mine.udpipe"

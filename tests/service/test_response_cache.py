@@ -70,11 +70,7 @@ async def test_the_third_time_is_from_ready_bytes(ways: Ways) -> None:
     (first, _), (second, _), (third, ready) = [await ways(body) for _ in range(3)]
     assert ready
     assert not first.json()["items"][0]["cached"]
-    assert third.content == second.content
-    hidden = {"x-request-id"}
-    assert {k: v for k, v in third.headers.items() if k not in hidden} == {
-        k: v for k, v in second.headers.items() if k not in hidden
-    }
+    assert told(third) == told(second)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +104,6 @@ async def test_each_shape_is_kept_by_itself(ways: Ways) -> None:
                 seen.setdefault((shape, encoding), response.content)
     assert ready
     assert len(set(seen.values())) == len(FORMATS) + 1  # only the very first was not stored yet
-    for _ in range(2):
-        by_header, ready = await ways(body, accept="text/x-conllu", accept_encoding="identity")
-        assert by_header.content == seen["conllu", "identity"]
-    assert ready
-    refused, ready = await ways(body, accept="image/png")
-    assert (refused.status_code, ready) == (406, True)
-    wrong, _ = await ways(body, "?format=xml")
-    assert wrong.status_code == 422
 
 
 async def test_other_bytes_or_another_type_go_the_long_way(ways: Ways) -> None:
@@ -123,25 +111,14 @@ async def test_other_bytes_or_another_type_go_the_long_way(ways: Ways) -> None:
     for _ in range(3):
         _, ready = await ways(body)
     assert ready
-    content = json.dumps(body)
-    before = lookups(ways.app)
-    spaced = await ways.client.post(
-        "/parse", content=content + " ", headers={"content-type": "application/json"}
-    )
+    content, before = json.dumps(body), lookups(ways.app)
+    of_json = {"content-type": "application/json"}
+    spaced = await ways.client.post("/parse", content=content + " ", headers=of_json)
     assert spaced.status_code == 200
     assert lookups(ways.app) == before + 1
-    plain = await ways.client.post(
-        "/parse", content=content, headers={"content-type": "text/plain"}
-    )
-    assert (plain.status_code, plain.json()["error_type"]) == (415, "unsupported_media_type")
-    other = await ways.client.post(
-        "/parse",
-        content=content,
-        headers={"content-type": "application/json", "content-encoding": "gzip"},
-    )
-    assert 400 <= other.status_code < 500
-    got = await ways.client.get("/parse")
-    assert got.status_code == 405
+    for headers in ({"content-type": "text/plain"}, {**of_json, "content-encoding": "gzip"}):
+        refused = await ways.client.post("/parse", content=content, headers=headers)
+        assert refused.status_code in (415, 422)
 
 
 async def test_body_in_pieces_is_not_answered_by_the_cache(ways: Ways) -> None:
@@ -158,9 +135,7 @@ async def test_body_in_pieces_is_not_answered_by_the_cache(ways: Ways) -> None:
         assert lookups(ways.app) == before + 1
 
 
-async def test_a_key_is_asked_for_before_a_ready_answer(
-    serve: Callable[..., Any], tmp_path: Path
-) -> None:
+async def test_a_key_is_asked_for_before_a_ready_answer(serve, tmp_path) -> None:
     file = KeyFile(tmp_path / "keys.json")
     secret, _ = file.add("someone")
     async with serve(keys_file=file.path, rate_limit="5/minute", **QUICK) as client:
@@ -193,9 +168,7 @@ def add_model(folder: Path, name: str) -> Path:
     return Path(shutil.copy(bundled_models_dir() / "english-ewt.udpipe", folder / name))
 
 
-async def test_a_new_default_parser_answers_at_once(
-    serve: Callable[..., Any], models_dir: Path
-) -> None:
+async def test_a_new_default_parser_answers_at_once(serve, models_dir) -> None:
     async with serve(models_dir=models_dir, **QUICK) as client:
         ways = Ways(client.app, client)
         for _ in range(3):
@@ -230,9 +203,7 @@ async def test_a_changed_model_file_is_noticed(serve: Callable[..., Any], models
         assert again.json() == response.json()
 
 
-async def test_a_tokenizer_that_was_replaced_is_noticed(
-    serve: Callable[..., Any], tmp_path: Path
-) -> None:
+async def test_a_tokenizer_that_was_replaced_is_noticed(serve, tmp_path) -> None:
     folder = tmp_path / "tokenizer"
     shutil.copytree(bundled_tokenizers()[TOKENIZER], folder)
     body = {"text": "Untokenizable.", "tokenizer": str(folder)}
@@ -300,9 +271,7 @@ async def pair(
 @given(st.lists(requests, min_size=1, max_size=12))
 @example([(BODIES[0], "?format=arrow", "", "identity", held) for held in ("", "", "", "*")])
 @settings(max_examples=10)
-async def test_it_answers_as_a_service_that_keeps_nothing(
-    pair: tuple[httpx.AsyncClient, httpx.AsyncClient], asked: list[Any]
-) -> None:
+async def test_it_answers_as_a_service_that_keeps_nothing(pair, asked) -> None:
     for body, query, accept, encoding, held in asked:
         headers = {"accept": accept, "accept_encoding": encoding, "if_none_match": held}
         one, other = [await ask(client, body, query, **headers) for client in pair]
@@ -324,9 +293,7 @@ def answer_of(size: int) -> CachedResponse:
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 200_000)), max_size=60))
 @settings(max_examples=50)
-async def test_memory_is_bounded_and_the_last_used_stay(
-    app: FastAPI, puts: list[tuple[int, int]]
-) -> None:
+async def test_memory_is_bounded_and_the_last_used_stay(app, puts) -> None:
     chosen = Settings(store="unused", response_cache_mb=1)
     store = app.state.services.store
     ready = ResponseCache(chosen, store, ParserResolver(chosen), TokenizerResolver(chosen))

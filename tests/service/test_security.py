@@ -36,9 +36,7 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-async def test_without_a_key_only_health_and_documentation_answer(
-    guarded: Serve, file: KeyFile
-) -> None:
+async def test_without_a_key_only_health_and_documentation_answer(guarded, file) -> None:
     file.add("ada")
     async with guarded() as client:
         schema = (await client.get("/openapi.json")).json()
@@ -167,9 +165,7 @@ BY_ROLE: dict[Role, list[tuple[str, str, Any]]] = {
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_key_may_do_what_its_role_includes(
-    guarded: Serve, file: KeyFile, role: Role
-) -> None:
+async def test_a_key_may_do_what_its_role_includes(guarded, file, role) -> None:
     secret, _ = file.add("ada", role=role)
     async with guarded(job_workers=0) as client:
         for needed, requests in BY_ROLE.items():
@@ -214,9 +210,7 @@ async def test_other_origins_are_off_by_default(client: httpx.AsyncClient) -> No
     assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_named_origins_are_let_in_and_preflights_need_no_key(
-    guarded: Serve, file: KeyFile
-) -> None:
+async def test_named_origins_are_let_in_and_preflights_need_no_key(guarded, file) -> None:
     secret, _ = file.add("ada")
     async with guarded(cors_origins=[ORIGIN]) as client:
         asked = {
@@ -250,9 +244,7 @@ async def test_the_document_shows_the_schemes(guarded: Serve, file: KeyFile, ser
         assert {} in (await client.get("/openapi.json")).json()["security"]
 
 
-def test_an_embedded_service_needs_no_key(
-    file: KeyFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_embedded_service_needs_no_key(file, tmp_path, monkeypatch) -> None:
     file.add("ada")
     monkeypatch.setenv("PARSEBANK_KEYS_FILE", str(file.path))
     monkeypatch.setenv("PARSEBANK_RATE_LIMIT", "1/hour")
@@ -260,9 +252,7 @@ def test_an_embedded_service_needs_no_key(
         assert [client.info()["name"] for _ in range(2)] == ["parsebank"] * 2
 
 
-async def test_roles_and_open_paths_hold_for_an_app_below_another(
-    guarded: Serve, file: KeyFile
-) -> None:
+async def test_roles_and_open_paths_hold_for_an_app_below_another(guarded, file) -> None:
     reader, _ = file.add("reader", role="read")
     parser, _ = file.add("parser", role="parse")
     async with guarded(job_workers=0) as client:

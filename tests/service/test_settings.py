@@ -49,9 +49,7 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, object]) -> None:
         Settings(**fields)
 
 
-def test_a_wrong_variable_is_named_also_where_it_is_overridden(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_wrong_variable_is_named_also_where_it_is_overridden(monkeypatch) -> None:
     monkeypatch.setenv("PARSEBANK_WORKERS", "many")
     for given in ({}, {"workers": 1}):
         with pytest.raises(SpecError, match=r"PARSEBANK_WORKERS.*'many'.*integer"):

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from service.parsers import find_parser, load_parser
 from service.parsers.base import Limits, ParseInput, Parser
 from service.parsers.registry import bundled_models_dir
-from service.parsers.surface import is_continued
 from service.parsers.text.folder import CARD, find_text_parsers, read_card
 from service.parsers.text.programs import mean_pieces
 from service.settings import Settings
@@ -141,22 +140,6 @@ def test_a_sentence_that_no_window_holds_is_read_in_several(parser: Parser) -> N
     assert parse.form == list(words)
 
 
-def test_the_limit_of_words_holds(parser: Parser) -> None:
-    item = ParseInput("raw", text="one two three four five six seven", long_sentences="split")
-    limits = Limits(max_words_per_sentence=3)
-    parse = parser.parse(item, limits)
-    assert parse.sentence_first_word == [0, 3, 6]
-    assert [is_continued(parse, word) for word in (0, 3, 6)] == [False, True, True]
-    with pytest.raises(SentenceTooLongError):
-        parser.parse(replace(item, long_sentences="refuse"), limits)
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\u3000"])
-def test_a_text_without_words_is_an_error_with_a_name(parser: Parser, text: str) -> None:
-    with pytest.raises(NoSentenceError):
-        parser.parse(ParseInput("raw", text=text), Limits())
-
-
 ODD = st.text(
     st.one_of(
         st.characters(exclude_categories=("Cs",), exclude_characters="\0"),
@@ -235,9 +218,7 @@ def test_a_folder_that_lacks_a_file_is_listed_with_its_problem(copied: Path, mis
         ("max_pieces", 4, "max_pieces"),
     ],
 )
-def test_a_card_that_describes_no_parser_is_refused(
-    copied: Path, key: str, value: object, said: str
-) -> None:
+def test_a_card_that_describes_no_parser_is_refused(copied, key, value, said) -> None:
     path = copied / "parsebank" / "copy" / CARD
     card = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**card, key: value}), encoding="utf-8")
@@ -267,9 +248,7 @@ def test_lemmas_that_scripts_miss_are_exceptions(parser: Parser) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_trains_scores_describes_and_serves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_trains_scores_describes_and_serves(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "models"
     monkeypatch.setenv("PARSEBANK_MODELS_DIR", str(folder))
     printed = train_text_parser(tmp_path, "--epochs", "2")

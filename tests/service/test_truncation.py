@@ -79,9 +79,7 @@ SIDES = st.sampled_from(["right", "left"])
 @pytest.mark.slow
 @hypothesis_settings(max_examples=100)
 @given(pair=texts(2), length=st.integers(8, 60), side=SIDES)
-def test_pairs_are_cut_as_by_a_fast_tokenizer(
-    both: Both, pair: list[str], length: int, side: Any
-) -> None:
+def test_pairs_are_cut_as_by_a_fast_tokenizer(both, pair, length, side) -> None:
     spec = AssemblySpec(length, truncation_side=side, offsets=True, matrices=())
     expected = both.their_rows(pair, side=side, truncation="longest_first", max_length=length)
     assert both.our_rows(pair, spec) == expected[:1]
@@ -89,9 +87,7 @@ def test_pairs_are_cut_as_by_a_fast_tokenizer(
 
 @hypothesis_settings(max_examples=50)
 @given(pair=texts(2), room=st.integers(6, 30), overlap=st.integers(0, 5))
-def test_windows_are_those_of_a_fast_tokenizer(
-    both: Both, pair: list[str], room: int, overlap: int
-) -> None:
+def test_windows_are_those_of_a_fast_tokenizer(both, pair, room, overlap) -> None:
     length = room + len(both.ours.encode(pair[0])[0]) + both.ours.special_tokens.count(2)
     spec = AssemblySpec(
         length, truncation="only_second", stride=room - overlap, offsets=True, matrices=()

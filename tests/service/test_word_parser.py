@@ -16,7 +16,7 @@ from clients.cli import build_app
 from service.parsers import Limits, ParseInput, Parser, find_parser, identify, load_parser
 from service.parsers.onnx import wants_gpu
 from service.parsers.words.backend import WordParser
-from service.parsers.words.encoding import _kept, _sources
+from service.parsers.words.encoding import _kept
 from service.parsers.words.folder import find_word_parsers, read_card
 from service.settings import Settings
 from syntax.errors import (
@@ -54,13 +54,9 @@ def failing(*arguments: object) -> str:
 
 def test_an_added_parser_has_all_its_files_and_is_listed(own_models: Path) -> None:
     assert {path.name for path in (own_models / NAME).iterdir()} == set(FILES)
-    (listed,) = [
-        one
-        for one in json.loads(run_command("models", "list", "--json", "--models-dir", own_models))
-        if one["name"] == NAME
-    ]
-    assert listed["languages"] == ["en"]
-    assert listed["treebank"] == "treebank"
+    listed = json.loads(run_command("models", "list", "--json", "--models-dir", own_models))
+    (found,) = ((one["languages"], one["treebank"]) for one in listed if one["name"] == NAME)
+    assert found == (["en"], "treebank")
     assert "ok" in run_command("models", "verify", NAME, "--models-dir", own_models)
 
 
@@ -85,15 +81,13 @@ def test_the_options_of_decoding_count_for_the_fingerprint(copied: Path) -> None
     assert identify(named(copied)).fingerprint != before.fingerprint
 
 
-def test_a_damaged_program_is_a_named_error(copied: Path) -> None:
-    (copied / NAME / "words.onnx").write_bytes(b"no program")
-    with pytest.raises(ModelLoadError, match="ONNX Runtime cannot load"):
-        load_added(copied)
-
-
-def test_a_damaged_tokenizer_is_a_named_error(copied: Path) -> None:
-    (copied / NAME / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelLoadError, match="no tokenizer"):
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [("words.onnx", "ONNX Runtime cannot load"), ("tokenizer.json", "no tokenizer")],
+)
+def test_a_damaged_file_is_a_named_error(copied: Path, file: str, message: str) -> None:
+    (copied / NAME / file).write_text("{}")
+    with pytest.raises(ModelLoadError, match=message):
         load_added(copied)
 
 
@@ -142,9 +136,7 @@ def test_more_words_than_positions_are_too_long_or_cut(own_english: Parser) -> N
     assert parts.head[:126] == whole.head
 
 
-def test_more_pieces_than_positions_are_parsed_by_the_first_of_each_word(
-    own_english: Parser,
-) -> None:
+def test_more_pieces_than_positions_are_parsed_by_the_first_of_each_word(own_english) -> None:
     tokens = ("internationalization",) * 125 + ("go",)
     parse = own_english.parse(ParseInput("pretokenized", tokens=tokens), Limits())
     assert parse.form == list(tokens)
@@ -166,12 +158,6 @@ def test_words_keep_as_many_first_pieces_as_fit(owners: list[int], limit: int) -
     assert counts == {word: min(most, had[word]) for word in counts}
     if any(had[word] > most for word in had):
         assert sum(min(most + 1, count) for count in had.values()) > limit
-
-
-def test_a_word_without_a_piece_takes_the_word_before_it_or_the_next() -> None:
-    has_piece = np.array([False, True, False, False, True, False])
-    assert _sources(has_piece).tolist() == [1, 1, 1, 1, 4, 4]
-    assert _sources(np.zeros(2, bool)).tolist() == [0, 0]
 
 
 def test_words_that_the_tokenizer_drops_are_parsed_too(own_english: Parser) -> None:
@@ -196,9 +182,7 @@ def test_a_root_is_called_root_and_nothing_else_is(own_english: Parser, tokens: 
     assert parse.head.count(0) == 1
 
 
-def test_a_worker_that_loads_the_parser_itself_says_the_same(
-    own_models: Path, own_english: Parser
-) -> None:
+def test_a_worker_that_loads_the_parser_itself_says_the_same(own_models, own_english) -> None:
     """As workers on a GPU do, where loaded weights cannot be inherited."""
     later = WordParser(named(own_models), own_english.identity)
     item = ParseInput("raw", text="The dog barks. Cats go.")
@@ -211,9 +195,7 @@ def test_a_missing_gpu_is_a_named_error(own_models: Path) -> None:
         load_parser(named(own_models), "cuda")
 
 
-def test_a_parser_without_a_udpipe_model_takes_tokens_alone(
-    exported_parser: Path, tmp_path: Path
-) -> None:
+def test_a_parser_without_a_udpipe_model_takes_tokens_alone(exported_parser, tmp_path) -> None:
     folder = tmp_path / "models"
     run_command(
         *("models", "add", "bare", "--from", exported_parser, "--words-from", "none"),
@@ -275,9 +257,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_installed(
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", ".hidden", ""])
-def test_a_name_that_leads_elsewhere_is_refused(
-    exported_parser: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_name_that_leads_elsewhere_is_refused(exported_parser, tmp_path, name) -> None:
     message = failing("models", "add", name, "--from", exported_parser, "--models-dir", tmp_path)
     assert "is no name for a model" in message
 

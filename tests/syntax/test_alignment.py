@@ -12,18 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax import (
-    Parse,
-    Sentence,
-    Token,
-    Word,
-    parse_from_sentences,
-    read_conllu,
-)
+from syntax import Parse, Sentence, Token, Word, parse_from_sentences, read_conllu
 from syntax.alignment import align_pieces, attach_heads, kernels, segment_features, word_spans
 from syntax.errors import CycleError, HeadOutOfRangeError, InputError, MultipleRootsError
 from syntax.trees.spacing import spacing_entries
 from syntax.trees.ud import DEPREL, UPOS
+from tests.syntax.parses import tree_heads
 
 FILES = Path(__file__).parents[1] / "fixtures" / "conllu"
 
@@ -179,47 +173,6 @@ class TestAlignPieces:
         owners = align_pieces(parse.text, spans, parse).word_ids.tolist()
         assert [parse.form[word] for word in owners[1:4]] == ["ca", "n't", "n't"]
 
-    def test_a_tie_goes_to_the_left(self) -> None:
-        parse = parse_of(sentence_of([("ab", "", ["ab"]), ("cd", "", ["cd"])], [0, 1]))
-        assert align_pieces("abcd", [(1, 3)], parse).word_ids.tolist() == [0]
-        assert align_pieces("abcd", [(1, 4)], parse).word_ids.tolist() == [1]
-
-    def test_the_carrier_is_the_first_word_whose_head_is_outside(self) -> None:
-        for heads, carrier in [([3, 1, 0], 0), ([2, 3, 0], 1), ([3, 3, 0], 0), ([2, 0, 2], 1)]:
-            tokens = [("du", " ", ["de", "le"]), ("chat", "", ["chat"])]
-            parse = parse_of(sentence_of(tokens, heads))
-            assert align_pieces("du chat", [(0, 2)], parse).word_ids.tolist() == [carrier]
-
-    def test_white_space_at_the_edges_of_a_piece_does_not_count(self) -> None:
-        parse = spaced("ab cd", [0, 1])
-        spans = [(0, 2), (2, 5), (2, 3), (1, 3), (0, 0)]
-        owners = align_pieces(parse.text, [*spans], parse).word_ids.tolist()
-        assert owners == [0, 1, -1, 0, -1]
-
-    def test_bytes_of_one_character_share_its_span(self) -> None:
-        parse = spaced("I 👍 it", [2, 0, 2])
-        spans = [(0, 1), (2, 3), (2, 3), (2, 3), (2, 3), (4, 6)]
-        alignment = align_pieces(parse.text, spans, parse)
-        assert alignment.word_ids.tolist() == [0, 1, 1, 1, 1, 2]
-        assert attach_heads(parse, alignment).tolist() == [1, -1, 1, 1, 1, 1]
-
-    def test_one_piece_may_show_a_whole_text(self) -> None:
-        parse = parse_of(
-            sentence_of([("ฉัน", "", ["ฉัน"]), ("รัก", "", ["รัก"]), ("ภาษา", "", ["ภาษา"])], [2, 0, 2])
-        )
-        alignment = align_pieces(parse.text, [(0, 10)], parse)
-        assert alignment.words_of(0).tolist() == [0, 1, 2]
-        assert alignment.word_ids.tolist() == [2]
-        assert alignment.pieceless.tolist() == [True, True, False]
-        assert attach_heads(parse, alignment).tolist() == [-1]
-
-    def test_an_empty_encoding_has_an_empty_alignment(self) -> None:
-        parse = spaced("a b", [0, 1])
-        alignment = align_pieces(parse.text, [], parse)
-        assert (alignment.indptr.tolist(), alignment.word_ids.tolist()) == ([0], [])
-        assert alignment.pieceless.all()
-        assert attach_heads(parse, alignment).tolist() == []
-
     def test_another_text_is_refused(self) -> None:
         with pytest.raises(InputError, match="is not the parsed one"):
             align_pieces("A b", [(0, 1)], spaced("a b", [0, 1]))
@@ -238,27 +191,6 @@ class TestAlignPieces:
 
 
 class TestAttachHeads:
-    def test_later_pieces_hang_from_the_first(self) -> None:
-        parse = spaced("aaa bb", [2, 0])
-        alignment = align_pieces(parse.text, [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)], parse)
-        assert attach_heads(parse, alignment).tolist() == [3, 0, 0, -1, 3]
-
-    def test_the_nearest_word_above_with_a_piece_is_the_head(self) -> None:
-        parse = spaced("a b c d", [2, 3, 4, 0])
-        alignment = align_pieces(parse.text, [(0, 1), (6, 7)], parse)
-        assert attach_heads(parse, alignment).tolist() == [1, -1]
-
-    def test_the_first_orphan_becomes_the_root(self) -> None:
-        parse = spaced("a b c d", [4, 1, 4, 0])
-        alignment = align_pieces(parse.text, [(0, 1), (2, 3), (4, 5)], parse)
-        assert attach_heads(parse, alignment).tolist() == [-1, 0, 0]
-
-    def test_each_sentence_has_its_root(self) -> None:
-        one = sentence_of([("a", " ", ["a"]), ("b", " ", ["b"])], [0, 1])
-        parse = parse_of(one, one, one)
-        alignment = align_pieces(parse.text, [(2, 3), (3, 4), (4, 5), (6, 7)], parse)
-        assert attach_heads(parse, alignment).tolist() == [-1, -2, -1, 2]
-
     @pytest.mark.parametrize(
         ("heads", "error"),
         [
@@ -269,9 +201,7 @@ class TestAttachHeads:
             ([0, -1, 1], HeadOutOfRangeError),
         ],
     )
-    def test_a_parse_without_trees_is_named(
-        self, heads: list[int], error: type[InputError]
-    ) -> None:
+    def test_a_parse_without_trees_is_named(self, heads, error) -> None:
         parse = replace(spaced("a b c", [0, 1, 1]), head=heads)
         with pytest.raises(error):
             align_pieces(parse.text, [(0, 1)], parse)
@@ -313,11 +243,6 @@ class TestSegmentFeatures:
             assert getattr(features, name).dtype == np.int32
         assert features.upos.dtype == features.deprel.dtype == np.uint8
 
-    def test_an_empty_encoding_has_empty_features(self) -> None:
-        features = segment_features(spaced("a", [0]), [], [])
-        assert features.offsets.shape == (0, 2)
-        assert len(features.head) == len(features.input_ids) == len(features.upos) == 0
-
     def test_numbers_of_ids_and_offsets_must_agree(self) -> None:
         with pytest.raises(InputError, match="there are 2 input ids and 1 offsets"):
             segment_features(spaced("a", [0]), [1, 2], [(0, 1)])
@@ -334,11 +259,8 @@ def any_sentence(draw: st.DrawFn) -> Sentence:
         forms = draw(st.lists(letters, min_size=1, max_size=3))
         surface = "".join(forms) if len(forms) == 1 or draw(st.booleans()) else draw(letters)
         tokens.append((surface, draw(gaps), forms))
-    order = draw(st.permutations(range(1, sum(len(forms) for *_, forms in tokens) + 1)))
-    heads = [0] * len(order)
-    for at, word in enumerate(order[1:], 1):
-        heads[word - 1] = order[draw(st.integers(0, at - 1))]
-    return sentence_of(tokens, heads)
+    size = sum(len(forms) for *_, forms in tokens)
+    return sentence_of(tokens, draw(tree_heads(size, size)))
 
 
 @st.composite

@@ -42,9 +42,7 @@ def texts(draw: st.DrawFn) -> tuple[Parse, list[int], list[tuple[int, int]]]:
 
 
 @given(st.lists(texts(), max_size=6))
-def test_the_batch_equals_its_texts_one_by_one(
-    items: list[tuple[Parse, list[int], list[tuple[int, int]]]],
-) -> None:
+def test_the_batch_equals_its_texts_one_by_one(items) -> None:
     ids = np.array([n for _, numbers, _ in items for n in numbers], np.int32)
     spans = np.array([s for *_, offsets in items for s in offsets], np.int32).reshape(-1, 2)
     lengths = [len(numbers) for _, numbers, _ in items]

@@ -20,14 +20,11 @@ from syntax.batches import (
 )
 from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
+from tests.syntax.test_batches_sequences import BERT, ROBERTA, Twin, rows_of
 
 Texts = st.SearchStrategy[Any]
 SlowMatrices = Callable[[list[int]], Any]
 
-BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(103,), pad_id=9, vocab_size=200)
-ROBERTA = SpecialTokens(
-    prefix=(1,), separator=(2, 3), suffix=(4,), pad_id=5, vocab_size=200, segment_type_ids=(0, 0)
-)
 LONG_FRAME = SpecialTokens(
     prefix=(1, 2),
     separator=(3, 4),
@@ -37,77 +34,6 @@ LONG_FRAME = SpecialTokens(
     segment_type_ids=(3, 4),
 )
 NO_PREFIX = SpecialTokens(prefix=(), separator=(), suffix=(1,), pad_id=0, vocab_size=200)
-FRAMES = [BERT, ROBERTA, LONG_FRAME, NO_PREFIX]
-
-
-class Twin:
-    """One example, laid out before truncation as lists of nodes, then shortened.
-
-    Attributes:
-        parents, source: Of every node of the whole sequence.
-        token, type_id, segment, piece: What it is; special tokens have no piece.
-        kept: The nodes that are left.
-    """
-
-    def __init__(
-        self, segments: list[SegmentFeatures], special: SpecialTokens, spec: AssemblySpec
-    ) -> None:
-        self.parents: list[int] = []
-        self.source: list[int] = []
-        self.token: list[int] = []
-        self.type_id: list[int] = []
-        self.segment: list[int] = []
-        self.piece: list[int] = []
-        root = 0 if spec.joint_root else -1
-        self._add_special(special.prefix, root, special.segment_type_ids[0])
-        for index, segment in enumerate(segments):
-            start = len(self.parents)
-            type_id = special.segment_type_ids[min(index, 1)]
-            parents, source = POLICIES[spec.policy](segment.head, segment.word_ids)
-            for piece in range(len(segment)):
-                parent = int(parents[piece])
-                self.parents.append(start + parent if parent >= 0 else root if parent == -1 else -1)
-                self.source.append(start + int(source[piece]))
-                self.token.append(int(segment.input_ids[piece]))
-                self.type_id.append(type_id)
-                self.segment.append(index)
-                self.piece.append(piece)
-            anchor = {"root": root, "none": -1, "last_piece": root}[spec.separator_edge]
-            if spec.separator_edge == "last_piece" and len(segments) > 1 and len(segment):
-                anchor = self.source[-1]
-            last = index == len(segments) - 1
-            self._add_special(special.suffix if last else special.separator, anchor, type_id)
-        self.kept = self._shorten(len(segments), spec)
-
-    def _add_special(self, tokens: tuple[int, ...], anchor: int, type_id: int) -> None:
-        for token in tokens:
-            here = len(self.parents)
-            self.parents.append(-1 if anchor == here else anchor)
-            self.source.append(here)
-            self.token.append(token)
-            self.type_id.append(type_id)
-            self.segment.append(-1)
-            self.piece.append(-1)
-
-    def _shorten(self, count: int, spec: AssemblySpec) -> list[int]:
-        kept = list(range(len(self.parents)))
-        whole = [self.segment.count(at) for at in range(count)]
-        while spec.max_length is not None and len(kept) > spec.max_length:
-            of_segment = [
-                [node for node in kept if self.segment[node] == at] for at in range(count)
-            ]
-            longest = max(range(count), key=lambda at: (len(of_segment[at]), at))
-            if spec.truncation_tie == "fast":
-                longest = max(range(count), key=lambda at: (len(of_segment[at]), -whole[at], -at))
-            which = {"longest_first": longest, "only_first": 0, "only_second": 1}[spec.truncation]
-            kept.remove(of_segment[which][-1])
-        return kept
-
-    def nearest_kept(self, node: int) -> int:
-        above = self.parents[node]
-        while above >= 0 and above not in self.kept:
-            above = self.parents[above]
-        return self.kept.index(above) if above >= 0 else -1
 
 
 def rectangle(rows: list[list[Any]], length: int, padding: Any) -> list[list[Any]]:
@@ -121,7 +47,7 @@ def check(
     spec: AssemblySpec,
     slow_matrices: SlowMatrices,
 ) -> None:
-    twins = [Twin(segments, special, spec) for segments in examples]
+    twins = [Twin(row, special, spec) for row in rows_of(examples, special, spec)]
     longest = max((len(twin.kept) for twin in twins), default=0)
     length = -(-longest // spec.pad_to_multiple_of) * spec.pad_to_multiple_of
 
@@ -133,17 +59,18 @@ def check(
 
     def stored(column: str, missing: int) -> Callable[[int, Twin, int], int]:
         def value(at: int, twin: Twin, node: int) -> int:
-            if twin.piece[node] < 0:
+            if twin.piece[node] is None:
                 return missing
-            return int(getattr(examples[at][twin.segment[node]], column)[twin.piece[node]])
+            segment, piece = twin.piece[node]
+            return int(getattr(examples[at][segment], column)[piece])
 
         return value
 
     same("input_ids", np.int64, special.pad_id, lambda _, twin, node: twin.token[node])
     same("token_type_ids", np.int64, 0, lambda _, twin, node: twin.type_id[node])
     same("attention_mask", np.bool_, False, lambda *_: True)
-    same("special_tokens_mask", np.bool_, True, lambda _, twin, node: twin.piece[node] < 0)
-    same("segment_ids", np.int32, -1, lambda _, twin, node: twin.segment[node])
+    same("special_tokens_mask", np.bool_, True, lambda _, twin, node: twin.piece[node] is None)
+    same("segment_ids", np.int32, -1, lambda _, twin, node: (twin.piece[node] or (-1,))[0])
     same("word_ids", np.int32, -1, stored("word_ids", -1))
     same("sentence_ids", np.int32, -1, stored("sentence_ids", -1))
     same("upos", np.uint8, 0, stored("upos", 0))
@@ -198,13 +125,7 @@ def specs(draw: st.DrawFn) -> AssemblySpec:
 
 
 @given(data=st.data(), spec=specs(), frame=st.sampled_from([BERT, ROBERTA, LONG_FRAME]))
-def test_any_batch_equals_its_twin(
-    data: st.DataObject,
-    spec: AssemblySpec,
-    frame: SpecialTokens,
-    texts: Texts,
-    slow_matrices: SlowMatrices,
-) -> None:
+def test_any_batch_equals_its_twin(data, spec, frame, texts, slow_matrices) -> None:
     examples = data.draw(batches(texts))
     specials = max((frame.count(len(example)) for example in examples), default=0)
     if spec.max_length is not None and spec.max_length < specials:
@@ -215,9 +136,7 @@ def test_any_batch_equals_its_twin(
 
 @pytest.mark.parametrize("truncation", ["only_first", "only_second"])
 @given(data=st.data())
-def test_one_segment_may_take_all_the_shortening(
-    truncation: Any, data: st.DataObject, texts: Texts, slow_matrices: SlowMatrices
-) -> None:
+def test_one_segment_may_take_all_the_shortening(truncation, data, texts, slow_matrices) -> None:
     pair = [data.draw(texts).features(1000), data.draw(texts).features(2000)]
     other = pair[1] if truncation == "only_first" else pair[0]
     limit = len(other) + BERT.count(2) + data.draw(st.integers(0, 8))
@@ -250,9 +169,7 @@ def chain_segment(size: int, first: int = 0) -> SegmentFeatures:
 
 
 @pytest.mark.parametrize("limit", [None, 300, 128, 4])
-def test_one_deep_text_widens_the_batch_even_where_it_is_cut(
-    limit: int | None, slow_matrices: SlowMatrices
-) -> None:
+def test_one_deep_text_widens_the_batch_even_where_it_is_cut(limit, slow_matrices) -> None:
     examples = [[chain_segment(3)], [chain_segment(280), chain_segment(2)]]
     spec = AssemblySpec(max_length=limit)
     batch = assemble_batch(FlatExamples.from_segments(examples), BERT, spec)
@@ -270,9 +187,7 @@ def test_two_sentences_whose_joint_path_is_long_widen_the_batch() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_text_hanging_from_its_end_keeps_its_root_when_cut(
-    policy: str, slow_matrices: SlowMatrices
-) -> None:
+def test_a_text_hanging_from_its_end_keeps_its_root_when_cut(policy, slow_matrices) -> None:
     # Everything that is kept descends from deleted pieces, the root first of all.
     text = chain_segment(40)
     backwards = SegmentFeatures(
@@ -293,9 +208,7 @@ def test_a_text_hanging_from_its_end_keeps_its_root_when_cut(
 
 
 @given(data=st.data())
-def test_reused_memory_keeps_nothing_of_earlier_batches(
-    data: st.DataObject, texts: Texts, slow_matrices: SlowMatrices
-) -> None:
+def test_reused_memory_keeps_nothing_of_earlier_batches(data, texts, slow_matrices) -> None:
     buffers = BatchBuffers()
     large = FlatExamples.from_segments([[chain_segment(300)], [chain_segment(40, 5000)] * 3])
     assemble_batch(large, BERT, AssemblySpec(), buffers)
@@ -321,9 +234,7 @@ def test_an_example_is_the_same_alone_and_in_company(data: st.DataObject, texts:
 
 @pytest.mark.parametrize("name", MATRICES)
 @given(data=st.data())
-def test_every_registered_matrix_reaches_the_batch(
-    name: str, data: st.DataObject, texts: Texts
-) -> None:
+def test_every_registered_matrix_reaches_the_batch(name, data, texts) -> None:
     examples = data.draw(batches(texts))
     spec = AssemblySpec(max_length=12, matrices=(name,), policy="broadcast")
     flat = FlatExamples.from_segments(examples)

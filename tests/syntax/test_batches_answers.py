@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from syntax.batches import (
     AssemblySpec,
     FlatExamples,
     SegmentFeatures,
-    SpecialTokens,
     assemble_batch,
     characters_of,
     locate,
@@ -27,8 +25,7 @@ from syntax.batches import (
     spans_of_text,
 )
 from syntax.errors import InputError, SpecError
-
-BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(103,), pad_id=9, vocab_size=200)
+from tests.syntax.test_batches_sequences import BERT
 
 CHARACTERS = st.sampled_from(
     [
@@ -65,9 +62,7 @@ def overlapping(offsets: list[tuple[int, int]], start: int, end: int) -> list[in
 
 
 @given(data=st.data(), case=tokenized())
-def test_pieces_of_a_span_are_those_that_share_a_character(
-    data: st.DataObject, case: tuple[str, list[tuple[int, int]]]
-) -> None:
+def test_pieces_of_a_span_are_those_that_share_a_character(data, case) -> None:
     text, offsets = case
     spans = [draw_span(data, text) for _ in range(3)]
     for (start, end), found in zip(spans, pieces_of(offsets, spans).tolist(), strict=True):
@@ -76,9 +71,7 @@ def test_pieces_of_a_span_are_those_that_share_a_character(
 
 
 @given(data=st.data(), case=tokenized())
-def test_the_way_back_covers_the_answer(
-    data: st.DataObject, case: tuple[str, list[tuple[int, int]]]
-) -> None:
+def test_the_way_back_covers_the_answer(data, case) -> None:
     text, offsets = case
     start, end = draw_span(data, text)
     ((first, behind),) = characters_of(offsets, pieces_of(offsets, [(start, end)])).tolist()
@@ -91,9 +84,7 @@ def test_the_way_back_covers_the_answer(
 
 
 @given(data=st.data(), case=tokenized())
-def test_runs_of_pieces_come_back_as_they_were(
-    data: st.DataObject, case: tuple[str, list[tuple[int, int]]]
-) -> None:
+def test_runs_of_pieces_come_back_as_they_were(data, case) -> None:
     offsets = sorted(set(case[1]))
     if offsets:
         first = data.draw(st.integers(0, len(offsets) - 1))
@@ -118,9 +109,7 @@ def segment(offsets: list[tuple[int, int]]) -> SegmentFeatures:
         optional={"stride": st.integers(1, 9), "level": st.just("sentence")},
     ),
 )
-def test_answers_are_found_in_batches_or_flagged(
-    data: st.DataObject, cases: list[Any], options: dict[str, Any]
-) -> None:
+def test_answers_are_found_in_batches_or_flagged(data, cases, options) -> None:
     spans = [draw_span(data, passage[0]) for _, passage in cases]
     longest = max(len(question[1]) for question, _ in cases)
     length = longest + data.draw(st.integers(4, 20))

@@ -14,15 +14,12 @@ from syntax.batches import (
     AssemblySpec,
     FlatExamples,
     SegmentFeatures,
-    SpecialTokens,
     Template,
     assemble_batch,
     label_pieces,
 )
 from syntax.errors import InputError, SpecError
-
-Texts = st.SearchStrategy[Any]
-BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(103,), pad_id=9, vocab_size=200)
+from tests.syntax.test_batches_sequences import BERT
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -42,9 +39,7 @@ def tags_of_words(segment: SegmentFeatures) -> list[int]:
 @pytest.mark.parametrize("options", OPTIONS)
 @given(data=st.data())
 @settings(max_examples=30)
-def test_all_pieces_of_a_word_have_the_label_that_is_stored(
-    options: dict[str, Any], data: st.DataObject, texts: Texts
-) -> None:
+def test_all_pieces_of_a_word_have_the_label_that_is_stored(options, data, texts) -> None:
     pairs = data.draw(st.lists(st.tuples(texts, texts), min_size=1, max_size=3))
     stored = [[text.features() for text in pair] for pair in pairs]
     spec = AssemblySpec(**{"first_pieces": True, "offsets": True, "matrices": (), **options})
@@ -74,21 +69,6 @@ def word_of(pieces: int) -> SegmentFeatures:
     head = np.array([-1] + [0] * (pieces - 1), np.int32)
     tag = np.ones(pieces, np.uint8)
     return SegmentFeatures(zeros, head, zeros, tag, tag, zeros, np.zeros((pieces, 2), np.int32))
-
-
-def test_what_is_left_of_a_word_without_its_first_piece_has_no_label() -> None:
-    flat = FlatExamples.from_segments([[word_of(4)]])
-    spec = AssemblySpec(5, truncation_side="left", first_pieces=True)
-    batch = assemble_batch(flat, BERT, spec)
-    assert label_pieces(batch, [[3]]).tolist() == [[IGNORE] * 5]
-    assert label_pieces(batch, [[3]], pieces="all").tolist() == [[IGNORE, 3, 3, 3, IGNORE]]
-
-
-def test_windows_label_a_word_where_its_first_piece_is() -> None:
-    flat = FlatExamples.from_segments([[word_of(5)]])
-    batch = assemble_batch(flat, BERT, AssemblySpec(5, stride=2, first_pieces=True))
-    labels = label_pieces(batch, [[3]])
-    assert labels.tolist() == [[IGNORE, 3, IGNORE, IGNORE, IGNORE], [IGNORE] * 5]
 
 
 def test_labels_that_do_not_fit_are_refused() -> None:

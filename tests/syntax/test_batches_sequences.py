@@ -23,7 +23,6 @@ from syntax.batches import (
 from syntax.errors import SpecError
 from syntax.subwords import POLICIES
 
-Texts = st.SearchStrategy[Any]
 SlowMatrices = Callable[[list[int]], Any]
 Piece = tuple[int, int]
 """Segment within the sequence, and number of the piece in it."""
@@ -345,13 +344,7 @@ def specs(draw: st.DrawFn, splits: bool) -> AssemblySpec:
 @pytest.mark.parametrize("splits", [False, True])
 @given(data=st.data(), frame=st.sampled_from([BERT, ROBERTA]))
 @settings(max_examples=80)
-def test_any_batch_of_sequences_equals_its_twin(
-    splits: bool,
-    data: st.DataObject,
-    frame: SpecialTokens,
-    texts: Texts,
-    slow_matrices: SlowMatrices,
-) -> None:
+def test_any_batch_of_sequences_equals_its_twin(splits, data, frame, texts, slow_matrices) -> None:
     drawn = data.draw(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=3))
     examples = [[text.features(1000 * at) for at, text in enumerate(one, 1)] for one in drawn]
     spec = data.draw(specs(splits))
@@ -366,9 +359,7 @@ def test_any_batch_of_sequences_equals_its_twin(
 
 
 @given(data=st.data())
-def test_windows_lose_nothing_and_every_piece_has_one_widest_window(
-    data: st.DataObject, texts: Texts
-) -> None:
+def test_windows_lose_nothing_and_every_piece_has_one_widest_window(data, texts) -> None:
     examples = data.draw(st.lists(st.tuples(texts, texts), min_size=1, max_size=3))
     stored = [[text.features() for text in example] for example in examples]
     spec = AssemblySpec(

@@ -16,7 +16,6 @@ from syntax.batches import (
     AssemblySpec,
     FlatExamples,
     SegmentFeatures,
-    SpecialTokens,
     Template,
     assemble_batch,
     label_tokens,
@@ -28,8 +27,8 @@ from syntax.batches import (
 from syntax.errors import InputError, SpecError
 from syntax.labels import token_offsets
 from syntax.matrices.offsets import offsets_of
+from tests.syntax.test_batches_sequences import BERT
 
-BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(103,), pad_id=9, vocab_size=200)
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
 ALL = (*BIO, "S-X", "E-X", "S-Y", "E-Y")
 
@@ -137,9 +136,7 @@ def shown(batch: dict[str, Any], spec: AssemblySpec) -> list[tuple[int, int, int
 @pytest.mark.parametrize("options", OPTIONS)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_batches_tell_which_token_each_piece_shows(
-    options: dict[str, Any], data: st.DataObject
-) -> None:
+def test_batches_tell_which_token_each_piece_shows(options, data) -> None:
     stored = data.draw(st.lists(st.lists(texts(), min_size=2, max_size=2), min_size=1, max_size=3))
     spec = AssemblySpec(**{"token_ids": True, "offsets": True, "matrices": (), **options})
     batch = assemble_batch(flat_of(stored), BERT, spec)
@@ -162,9 +159,7 @@ def test_batches_tell_which_token_each_piece_shows(
 @pytest.mark.parametrize("options", OPTIONS)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_labels_of_tokens_come_to_their_pieces_and_back(
-    options: dict[str, Any], data: st.DataObject
-) -> None:
+def test_labels_of_tokens_come_to_their_pieces_and_back(options, data) -> None:
     stored = data.draw(st.lists(st.lists(texts(), min_size=2, max_size=2), min_size=1, max_size=3))
     tags = [data.draw(st.lists(st.integers(-1, 4), min_size=n, max_size=n)) for n in counts(stored)]
     tags[0] = data.draw(st.sampled_from([tags[0], []]))
@@ -229,9 +224,7 @@ def as_bioes(tags: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
 @given(data=st.data())
-def test_words_that_a_token_was_cut_into_go_on_with_its_mention(
-    scheme: str, data: st.DataObject
-) -> None:
+def test_words_that_a_token_was_cut_into_go_on_with_its_mention(scheme, data) -> None:
     text = data.draw(texts(split=True))
     tags = [*data.draw(MENTIONS), *["O"] * 5][: len(text.tokens)]
     tags = as_bioes(tags) if scheme == "BIOES" else tags

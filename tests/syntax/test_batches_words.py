@@ -13,28 +13,16 @@ from syntax.batches.labels import IGNORE
 from syntax.batches.words import WordLayout, tree_heads, word_layout, word_values
 from syntax.errors import SpecError
 from syntax.trees.parse import Parse
+from tests.syntax.parses import parse_of
 from tests.syntax.word_twins import slow_layout
 
 
-def parse_of(sentences: list[list[bool]]) -> Parse:
+def text_of(sentences: list[list[bool]]) -> Parse:
     """A text of so many sentences; a word without a piece shares the character before it."""
     is_own = [own or at == 0 for sentence in sentences for at, own in enumerate(sentence)]
-    count = len(is_own)
     starts = (np.cumsum(is_own) - 1).tolist()
-    ends = [start + 1 for start in starts]
-    tokens = [at for at in range(count) if is_own[at]]
-    sizes = [len(sentence) for sentence in sentences]
-    first = (np.cumsum(sizes) - sizes).tolist()
-    heads = [head for size in sizes for head in range(size)]
-    nothing = [None] * count
-    return Parse(
-        *("x" * (starts[-1] + 1), ["x"] * count, nothing, nothing, nothing, nothing),
-        *(heads, nothing, starts, ends),
-        *([starts[at] for at in tokens], [ends[at] for at in tokens], tokens),
-        sentence_start=[starts[at] for at in first],
-        sentence_end=[ends[at + size - 1] for at, size in zip(first, sizes, strict=True)],
-        sentence_first_word=first,
-    )
+    spans = [(start, start + 1) for start in starts]
+    return parse_of("x" * (starts[-1] + 1), spans, [[*range(len(one))] for one in sentences])
 
 
 TEXTS = st.lists(st.lists(st.booleans(), min_size=1, max_size=5), min_size=1, max_size=3)
@@ -45,7 +33,7 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     """Sequences of two segments, of each of which some characters are shown."""
     rows, parses, shown = [], [], []
     for _ in range(draw(st.integers(0, 3))):
-        own, pieces = [parse_of(draw(TEXTS)) for _ in range(2)], [(-1, -1, -1)]
+        own, pieces = [text_of(draw(TEXTS)) for _ in range(2)], [(-1, -1, -1)]
         spans = [sorted(draw(st.tuples(*[st.integers(0, len(one.text))] * 2))) for one in own]
         order = draw(st.permutations([0, 1]))
         for segment in order:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from syntax.trees.brackets import brackets
-
-
-def random_heads(size: int, seed: int) -> list[int]:
-    """A random tree, projective or not."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(size)
-    heads = [-1] * size
-    for place in range(1, size):
-        heads[order[place]] = int(order[rng.integers(place)])
-    return heads
+from tests.syntax.parses import tree_heads
 
 
 def below(heads: list[int], word: int) -> set[int]:
@@ -50,24 +39,19 @@ def built(heads: list[int], word: int) -> set[tuple[int, int, int]]:
     return found
 
 
-@given(st.integers(1, 9), st.integers(0, 10_000))
-def test_brackets_are_those_built_from_the_head_outwards(size, seed) -> None:
-    heads = random_heads(size, seed)
+@given(tree_heads(most=9))
+def test_brackets_are_those_built_from_the_head_outwards(heads) -> None:
+    heads = [head - 1 for head in heads]
     found = brackets(heads)
     if not is_projective(heads):
         assert found is None
         return
     every = built(heads, heads.index(-1))
-    assert len(every) == size - 1
+    assert len(every) == len(heads) - 1
     assert {tuple(row) for row in found.tolist()} == {
         (low, high, split) for low, high, split in every if high - low > 1
     }
     assert len(found) == len({tuple(row) for row in found.tolist()})
-
-
-def test_a_crossing_arc_leaves_no_brackets() -> None:
-    assert brackets([2, 3, -1, 2]) is None
-    assert brackets([1, 2, -1, 2]) is not None
 
 
 @pytest.mark.parametrize("heads", [[-1], [-1, 0]])

@@ -29,7 +29,6 @@ from syntax.errors import (
     MultipleRootsError,
     NoRootError,
     NoSentenceError,
-    TreeError,
 )
 
 FILES = Path(__file__).parents[1] / "fixtures" / "conllu"
@@ -140,21 +139,14 @@ class TestEverything:
         assert first.tokens[-2].is_multiword
         assert first.tokens[-2].word_ids == (9,)
         assert [token.form for token in second.tokens][:3] == ["_is", "a", "form"]
-
-    def test_a_form_may_be_an_underscore(self) -> None:
-        assert sentences("everything")[1].words[0] == Word(
-            1, "_", upos="SYM", head=4, deprel="nsubj"
-        )
+        assert second.words[0] == Word(1, "_", upos="SYM", head=4, deprel="nsubj")
+        assert first.tree.heads == (3, 3, 0, 6, 6, 3, 8, 6, 8, 3)
 
     def test_empty_nodes_stand_before_the_first_word_and_inside_multiword_tokens(self) -> None:
         first, second = sentences("everything")
         assert [node.id for node in first.empty_nodes] == [(0, 1), (8, 1), (8, 2)]
         assert first.empty_nodes[0].columns[:2] == ("(so)", "so")
         assert [node.id for node in second.empty_nodes] == [(1, 1)]
-
-    def test_the_tree_is_that_of_the_basic_words(self) -> None:
-        first, _ = sentences("everything")
-        assert first.tree.heads == (3, 3, 0, 6, 6, 3, 8, 6, 8, 3)
 
 
 class TestFaults:
@@ -205,9 +197,7 @@ class TestFaults:
             ("missing-head", MissingHeadError),
         ],
     )
-    def test_a_sentence_with_a_bad_tree_is_read_and_its_tree_refused(
-        self, name: str, error: type[TreeError]
-    ) -> None:
+    def test_a_sentence_with_a_bad_tree_is_read_and_its_tree_refused(self, name, error) -> None:
         (sentence,) = sentences(name)
         with pytest.raises(error):
             _ = sentence.tree

@@ -47,9 +47,7 @@ def trees(samples: dict[str, Any]) -> list[tuple[int, list[int], list[list[int]]
 class TestPhrasesOfSynclm:
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000))
-    def test_every_sample_keeps_the_rules(
-        self, data: st.DataObject, seed: int, forests: Forests
-    ) -> None:
+    def test_every_sample_keeps_the_rules(self, data, seed, forests) -> None:
         parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
         twin = Twin(parents)
         seen = Counter()
@@ -84,14 +82,6 @@ class TestPhrasesOfSynclm:
         assert first <= min(anchor, positive) < max(anchor, positive) <= last
         assert abs(anchor - positive) <= 3
         assert sorted(negatives) == self._outside(twin, head, anchor) != []
-
-    def test_negatives_are_near_the_span_however_far_from_the_anchor(self) -> None:
-        # 20 has the dependent 5 and hangs from 22; around its span stand 0 to 4 and 21 to 34.
-        parents = [22] * 35
-        parents[22], parents[5] = -1, 20
-        ((head, anchor, _, negatives), *_) = phrases(EVERY.sample(bare(parents), ["a"], 0, 0))
-        assert (head, anchor) == (20, 20)
-        assert sorted(negatives) == [*range(5), 21, *range(23, 31)]
 
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(1, 4))
@@ -147,18 +137,11 @@ class TestPhrasesOfSynclm:
         assert set(found) == {1, 2, 3, 5, 6}
         assert all(abs(count / 1000 - 0.2) < 0.04 for count in found.values())
 
-    def test_negatives_of_the_exchanged_sample_lie_beyond_its_anchor(self) -> None:
-        # "a big dog barks": the positive of dog (2) lies to its left, where nothing is beyond.
-        samples = phrases(EVERY.sample(bare([2, 2, 3, -1, 3]), ["a"], 0, 0))
-        assert [(anchor, negatives) for _, anchor, _, negatives in samples] == [(2, [4])]
-
 
 class TestPhrasesOfLrSib:
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), height=st.integers(1, 3))
-    def test_every_sample_keeps_the_rules(
-        self, data: st.DataObject, seed: int, height: int, forests: Forests
-    ) -> None:
+    def test_every_sample_keeps_the_rules(self, data, seed, height, forests) -> None:
         parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
         sampler = PhraseSampler(way="lr_sib", max_height=height, negatives=100, max_samples=100)
         twin = Twin(parents)
@@ -189,9 +172,7 @@ class TestPhrasesOfLrSib:
 class TestTreesOfSynclm:
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(1, 30))
-    def test_every_sample_keeps_the_rules(
-        self, data: st.DataObject, seed: int, negatives: int, forests: Forests
-    ) -> None:
+    def test_every_sample_keeps_the_rules(self, data, seed, negatives, forests) -> None:
         parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
         sampler = TreeSampler(max_samples=100, negatives=negatives)
         twin, found = Twin(parents), set()
@@ -209,17 +190,6 @@ class TestTreesOfSynclm:
             expected = parents[node] >= 0 and size > 1 and last - first < 10
             windows = slid_windows(node, first, last, len(parents))
             assert (node in found) == bool(expected and windows)
-
-    def test_no_window_begins_where_the_span_does(self) -> None:
-        # The span of 3 is 1 to 4, between two pieces on each side.
-        sampler = TreeSampler(negatives=30)
-        samples = trees(sampler.sample(bare([6, 3, 3, 5, 3, 6, -1, 6]), ["a"], 0, 0))
-        (windows,) = [windows for root, _, windows in samples if root == 3]
-        assert sorted((window[0], window[-1]) for window in windows) == [
-            *((0, 3), (0, 4)),
-            *((2, 4), (2, 5), (2, 6)),
-            *((3, 5), (3, 6), (3, 7)),
-        ]
 
 
 def slid_windows(root: int, first: int, last: int, count: int) -> list[list[int]]:
@@ -243,9 +213,7 @@ class TestTreesOfLrSib:
     @pytest.mark.slow
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(2, 12))
-    def test_every_sample_keeps_the_rules(
-        self, data: st.DataObject, seed: int, negatives: int, forests: Forests
-    ) -> None:
+    def test_every_sample_keeps_the_rules(self, data, seed, negatives, forests) -> None:
         parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
         sampler = TreeSampler(way="lr_sib", max_samples=100, negatives=negatives)
         twin = Twin(parents)
@@ -285,7 +253,7 @@ class TestTreesOfLrSib:
         samples = trees(TreeSampler(way="lr_sib").sample(bare([5, 3, 3, 5, 5, -1]), ["a"], 0, 0))
         assert [(root, positive) for root, positive, _ in samples] == [(3, [1, 2, 3])]
         assert {tuple(tree) for tree in samples[0][2]} == {
-            *((0, 2, 3), (0, 1, 3), (2, 3, 4), (1, 3, 4), (0, 3, 4)),
+            *((0, 2, 3), (0, 1, 3), (2, 3, 4), (1, 3, 4), (0, 3, 4))
         }
 
 

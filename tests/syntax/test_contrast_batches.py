@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from syntax.batches import AssemblySpec, FlatExamples, assemble_batch
 from syntax.contrast import PhraseSampler, TreeSampler
-from syntax.contrast.draws import below, choose, happens, next_number
+from syntax.contrast.draws import next_number
 from syntax.contrast.texts import texts_of
 from syntax.errors import InputError
 from syntax.mixing import splitmix, stream_seed
@@ -165,27 +164,6 @@ class TestDraws:
         # The first three of the authors' C program, from seed 1234567.
         expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
         assert splitmix(3, 1234567).tolist() == expected
-
-    def test_choices_are_uniform_and_without_repetition(self) -> None:
-        state = np.array([stream_seed("test")], np.uint64)
-        items = np.arange(6, dtype=np.int32)
-        pairs = Counter()
-        for _ in range(3000):
-            assert choose(state, items, 6, 2) == 2
-            pairs[tuple(items[:2].tolist())] += 1
-        assert len(pairs) == 30
-        assert all(60 < count < 145 for count in pairs.values())
-        assert sorted(items.tolist()) == [0, 1, 2, 3, 4, 5]
-        assert choose(state, items, 3, 9) == 3
-
-    def test_bounded_numbers_and_chances_are_uniform(self) -> None:
-        state = np.array([0], np.uint64)
-        numbers = Counter(below(state, 3) for _ in range(3000))
-        assert set(numbers) == {0, 1, 2}
-        assert all(abs(count - 1000) < 100 for count in numbers.values())
-        assert abs(sum(happens(state, 0.3) for _ in range(3000)) - 900) < 100
-        assert not happens(state, 0.0)
-        assert happens(state, 1.0)
 
 
 def test_texts_leave_out_pieces_without_a_word() -> None:

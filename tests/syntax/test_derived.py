@@ -68,9 +68,7 @@ def later_pieces(batch: dict[str, Any], row: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("joint_root", [True, False])
 @settings(max_examples=15)
 @given(data=st.data())
-def test_batches_hold_the_functions_of_whole_sequences(
-    policy: str, joint_root: bool, data: st.DataObject, texts: Texts
-) -> None:
+def test_batches_hold_the_functions_of_whole_sequences(policy, joint_root, data, texts) -> None:
     flat = data.draw(flat_batches(texts))
     spec = AssemblySpec(policy=policy, joint_root=joint_root, matrices=NAMES)
     batch = assemble_batch(flat, BERT, spec)
@@ -90,9 +88,7 @@ def test_batches_hold_the_functions_of_whole_sequences(
 
 @settings(max_examples=30)
 @given(data=st.data(), limit=st.integers(3, 12), policy=st.sampled_from(["attach", "broadcast"]))
-def test_truncation_deletes_rows_and_columns(
-    data: st.DataObject, limit: int, policy: str, texts: Texts
-) -> None:
+def test_truncation_deletes_rows_and_columns(data, limit, policy, texts) -> None:
     flat = data.draw(flat_batches(texts))
     whole = assemble_batch(flat, BERT, AssemblySpec(policy=policy, matrices=NAMES))
     spec = AssemblySpec(max_length=limit, policy=policy, matrices=NAMES)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import doctest
 import pkgutil
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 import syntax
 
-ROOT = Path(__file__).parents[2]
 MODULES = [module.name for module in pkgutil.walk_packages(syntax.__path__, "syntax.")]
 
 

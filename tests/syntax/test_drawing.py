@@ -19,7 +19,6 @@ from syntax import (
     Token,
     Word,
     ancestor_mask,
-    parse_conllu,
     read_conllu,
     tree_depth,
     tree_distance,
@@ -32,21 +31,14 @@ from syntax.drawing.page import listing, page, plain, summary
 from syntax.drawing.svg import stacked, width_of
 from syntax.drawing.trees import LAYOUTS, arc_levels, draw_sentence, draw_tree
 from syntax.errors import InputError
+from tests.syntax.parses import tree_heads
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conllu"
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = """<script>alert("1")</script> & 'quotes' \x00\ud800"""
 
 
-@st.composite
-def trees(draw) -> DependencyTree:
-    """Any tree of up to twelve words, most of them not projective."""
-    size = draw(st.integers(1, 12))
-    order = draw(st.permutations(range(1, size + 1)))
-    heads = [0] * size
-    for at, word in enumerate(order[1:], 1):
-        heads[word - 1] = order[draw(st.integers(0, at - 1))]
-    return DependencyTree(heads, ["dep"] * size)
+trees = tree_heads().map(lambda heads: DependencyTree(heads, ["dep"] * len(heads)))
 
 
 @st.composite
@@ -75,7 +67,7 @@ def everything() -> list[Sentence]:
     return list(read_conllu(FIXTURES / "everything.conllu"))
 
 
-@given(trees())
+@given(trees)
 def test_an_arc_is_above_all_that_it_spans_and_none_of_a_height_overlap(tree) -> None:
     edges = graph_of_tree(tree).edges
     levels = arc_levels(edges)
@@ -94,7 +86,7 @@ def test_an_arc_is_above_all_that_it_spans_and_none_of_a_height_overlap(tree) ->
     assert roots == [1 + max((arc[2] for arc in arcs), default=0)]
 
 
-@given(trees())
+@given(trees)
 def test_labels_of_arcs_do_not_touch(tree) -> None:
     drawn = ET.fromstring(draw_tree(tree).svg())
     labels = [
@@ -270,11 +262,6 @@ def test_notebooks_show_sentences_and_trees_as_pictures() -> None:
     sentence = everything()[0]
     assert sentence._repr_svg_() == draw_sentence(sentence).svg()
     assert sentence.tree._repr_svg_() == draw_tree(sentence.tree).svg()
-
-
-def test_an_unparsed_sentence_has_a_picture() -> None:
-    (sentence,) = parse_conllu("1\tBirds\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
-    assert texts_of(sentence._repr_svg_()) == ["Birds"]
 
 
 def test_tables_of_facts_are_escaped() -> None:

@@ -38,9 +38,7 @@ ERRORS = [error for error in all_errors() if error.__module__ == errors.__name__
         (ParsebankError, "parsebank", Exception),
     ],
 )
-def test_errors_inherit_builtins_and_have_stable_types(
-    error: type[ParsebankError], name: str, builtin: type[Exception]
-) -> None:
+def test_errors_inherit_builtins_and_have_stable_types(error, name, builtin) -> None:
     assert error.error_type == name
     assert issubclass(error, builtin)
 

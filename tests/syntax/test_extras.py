@@ -35,10 +35,7 @@ def installed(folder: Path, origin: dict | None) -> Distribution:
             {"url": "file:///home/a%20b/parsebank", "dir_info": {"editable": True}},
             "pip install -e '/home/a b/parsebank[train]'",
         ),
-        (
-            {"url": "file:///opt/parsebank", "dir_info": {}},
-            "pip install '/opt/parsebank[train]'",
-        ),
+        ({"url": "file:///opt/parsebank", "dir_info": {}}, "pip install '/opt/parsebank[train]'"),
         (
             {"url": "file:///tmp/parsebank-0.1.0-py3-none-any.whl", "archive_info": {}},
             "pip install 'parsebank[train] @ file:///tmp/parsebank-0.1.0-py3-none-any.whl'",
@@ -52,9 +49,7 @@ def installed(folder: Path, origin: dict | None) -> Distribution:
         ),
     ],
 )
-def test_the_command_has_the_origin_of_the_installation(
-    tmp_path: Path, origin: dict | None, command: str
-) -> None:
+def test_the_command_has_the_origin_of_the_installation(tmp_path, origin, command) -> None:
     assert install_command("train", installed(tmp_path, origin)) == command
 
 

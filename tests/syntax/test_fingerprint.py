@@ -66,14 +66,18 @@ def test_the_order_of_keys_does_not_count(content: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(1, "1"), (1, True), (None, "null"), ([], {}), (["ab"], ["a", "b"]), ("", " "), (1, 1.5)],
+    [
+        (1, "1"),
+        (1, True),
+        (None, "null"),
+        ([], {}),
+        (["ab"], ["a", "b"]),
+        ("é", "e\u0301"),
+        (1, 1.5),
+    ],
 )
 def test_different_contents_differ(one: Any, other: Any) -> None:
     assert fingerprint(one) != fingerprint(other)
-
-
-def test_composed_and_decomposed_letters_differ() -> None:
-    assert fingerprint("é") != fingerprint("e\u0301")
 
 
 @pytest.mark.parametrize(

@@ -42,27 +42,15 @@ def shuffled(parents: list[int], seed: int) -> list[int]:
 
 
 SHAPES = {
-    "nothing": [],
-    "single word": [-1],
-    "single isolated piece": [-2],
-    "two words": [1, -1],
-    "all roots": [-1] * 9,
-    "all isolated": [-2] * 9,
-    "two roots": [-1, 0, -1, 2, 2],
     "star": [-1] + [0] * 60,
     "star rooted at its end": [60] * 60 + [-1],
     "chain": list(range(-1, 70)),
     "chain rooted at its end": [*range(1, 71), -1],
     "caterpillar": caterpillar(40),
-    "non-projective": [2, 3, -1, 2, 1, 0],
     "shuffled caterpillar": shuffled(caterpillar(40), 1),
     "two shuffled chains": shuffled([*range(-1, 40), -1, *range(41, 60)], 2),
-    "roots and isolated pieces": [-2, 2, -1, -2, 5, -1, -2],
-    "tree of an isolated piece": [-2, 0, 1, -1],
-    "seven": [-1] + [0] * 6,
-    "eight": [-1] + [0] * 7,
-    "nine": [-1] + [0] * 8,
 }
+"""Larger than those that hypothesis draws."""
 
 
 def check(parents: list[int], slow_matrices: SlowMatrices) -> None:
@@ -114,9 +102,7 @@ def test_every_shape_equals_brute_force(shape: str, slow_matrices: SlowMatrices)
 
 
 @given(data=st.data())
-def test_any_forest_equals_brute_force(
-    data: st.DataObject, forests: Forests, slow_matrices: SlowMatrices
-) -> None:
+def test_any_forest_equals_brute_force(data, forests, slow_matrices) -> None:
     check(data.draw(forests), slow_matrices)
 
 
@@ -158,9 +144,7 @@ def test_real_trees_equal_networkx(treebank_trees: list[list[int]]) -> None:
 
 
 @pytest.mark.slow
-def test_real_texts_of_many_sentences_equal_brute_force(
-    treebank_trees: list[list[int]], slow_matrices: SlowMatrices
-) -> None:
+def test_real_texts_of_many_sentences_equal_brute_force(treebank_trees, slow_matrices) -> None:
     for first in range(0, 200, 5):
         text: list[int] = []
         for parents in treebank_trees[first : first + 5]:
@@ -194,8 +178,6 @@ def arms(left: int, right: int) -> list[int]:
         (arms(255, 0), np.uint16),
         (arms(127, 127), np.uint8),
         (arms(127, 128), np.uint16),
-        (arms(200, 54), np.uint8),
-        (arms(200, 55), np.uint16),
     ],
 )
 def test_dtype_widens_when_a_path_exceeds_254(parents: list[int], dtype: type) -> None:
@@ -230,9 +212,7 @@ class TestInvalid:
             ([*range(1, 300), 7], list(range(7, 300))),
         ],
     )
-    def test_cycles_are_refused_with_their_nodes(
-        self, make: Callable[..., Any], parents: list[int], cycle: list[int]
-    ) -> None:
+    def test_cycles_are_refused_with_their_nodes(self, make, parents, cycle) -> None:
         with pytest.raises(CycleError, match="form a cycle") as caught:
             make(parents)
         assert sorted(caught.value.detail["nodes"]) == cycle
@@ -251,9 +231,7 @@ class TestInvalid:
         "parents",
         [np.zeros((2, 2), int), 3, [0.5, -1], np.array([-1.0, 0.0]), [True, False], ["a"], [None]],
     )
-    def test_values_that_are_not_a_vector_of_integers_are_refused(
-        self, make: Callable[..., Any], parents: Any
-    ) -> None:
+    def test_values_that_are_not_a_vector_of_integers_are_refused(self, make, parents) -> None:
         with pytest.raises(InputError, match="give one vector of integers"):
             make(parents)
 

@@ -54,9 +54,7 @@ def check(batch: TreeMatrices, trees: list[list[int]], length: int) -> None:
 
 
 @given(data=st.data(), multiple=st.sampled_from([1, 4, 8, 64]))
-def test_a_batch_equals_its_trees_one_by_one(
-    data: st.DataObject, forests: Forests, multiple: int
-) -> None:
+def test_a_batch_equals_its_trees_one_by_one(data, forests, multiple) -> None:
     trees = data.draw(st.lists(forests, max_size=5))
     longest = max(map(len, trees), default=0)
     length = -(-longest // multiple) * multiple
@@ -85,9 +83,7 @@ def test_trees_end_to_end_equal_each_one(data: st.DataObject, forests: Forests) 
 
 
 @given(data=st.data())
-def test_reused_memory_keeps_nothing_of_earlier_batches(
-    data: st.DataObject, forests: Forests
-) -> None:
+def test_reused_memory_keeps_nothing_of_earlier_batches(data, forests) -> None:
     buffers = MatrixBuffers()
     batch_matrices(*flat([CHAIN, [-1] * 31]), buffers)
     for trees in data.draw(st.lists(st.lists(forests, min_size=1, max_size=4), max_size=3)):
@@ -140,12 +136,6 @@ def test_threads_with_their_own_buffers_do_not_interfere() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
-
-
-def test_no_trees_and_empty_trees() -> None:
-    check(batch_matrices([], [0]), [], 0)
-    check(batch_matrices([], [0, 0, 0]), [[], []], 0)
-    check(batch_matrices([-1], [0, 0, 1, 1]), [[], [-1], []], 1)
 
 
 def test_errors_name_the_tree_and_the_node_within_it() -> None:

@@ -72,18 +72,6 @@ def test_a_tree_that_stands_out_is_found(scores: np.ndarray, random: object) -> 
     assert spanning_tree(scores).tolist() == heads.tolist()
 
 
-def test_a_second_root_needs_leave() -> None:
-    scores = np.array([[9.0, 0, 1], [9, 2, 0]])
-    assert spanning_tree(scores, single_root=False).tolist() == [0, 0]
-    assert spanning_tree(scores).tolist() == [0, 1]
-
-
-def test_cycles_within_cycles_are_opened_once() -> None:
-    """Words 1 and 2, and both with 3, take each other as heads before ROOT."""
-    scores = np.array([[1.0, 0, 20, 5], [0, 20, 0, 6], [3, 11, 12, 0]])
-    assert total(scores, tuple(spanning_tree(scores).tolist())) == best_total(scores, True)
-
-
 def test_no_words_make_no_tree() -> None:
     assert spanning_tree(np.empty((0, 1))).shape == (0,)
 

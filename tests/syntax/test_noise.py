@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from syntax import DependencyTree, Parse
 from syntax.errors import SpecError
 from syntax.trees.noise import Noise, NoiseKind, noisy_parse
+from tests.syntax.parses import parse_of, tree_heads
 
 KINDS: list[tuple[NoiseKind, ...]] = [("heads",), ("labels",), ("heads", "labels")]
 
@@ -30,45 +32,20 @@ def changes(before: Sequence[object], after: Sequence[object]) -> int:
     return sum(old != new for old, new in zip(before, after, strict=True))
 
 
-def parse_of(*trees: list[int]) -> Parse:
+def parse_with(*trees: list[int]) -> Parse:
     """A parse of one-letter words."""
-    heads = [head for tree in trees for head in tree]
-    firsts = np.cumsum([0, *map(len, trees)])[:-1].tolist()
-    starts = list(range(len(heads)))
-    return Parse(
-        text="a" * len(heads),
-        form=["a"] * len(heads),
-        lemma=["a"] * len(heads),
-        upos=["NOUN"] * len(heads),
-        xpos=[None] * len(heads),
-        feats=[None] * len(heads),
-        head=heads,
-        deprel=["root" if head == 0 else "nmod:poss" for head in heads],
-        word_start=starts,
-        word_end=[start + 1 for start in starts],
-        token_start=starts,
-        token_end=[start + 1 for start in starts],
-        token_first_word=starts,
-        sentence_start=firsts,
-        sentence_end=[*firsts[1:], len(heads)],
-        sentence_first_word=firsts,
-    )
+    deprel = ["nmod:poss" if head else "root" for tree in trees for head in tree]
+    size = len(deprel)
+    spans = [(at, at + 1) for at in range(size)]
+    return parse_of("a" * size, spans, trees, lemma=["a"] * size, deprel=deprel)
 
 
-@st.composite
-def parses(draw: st.DrawFn) -> Parse:
-    sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
-    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
-    return parse_of(*(random_heads(size, generator) for size in sizes))
-
-
+parses = st.lists(tree_heads(most=9), min_size=1, max_size=4).map(lambda trees: parse_with(*trees))
 noises = st.builds(Noise, st.floats(0, 1), st.sampled_from(KINDS), st.integers(0, 5))
 
 
-@given(parses(), noises, st.text(max_size=5))
-def test_noisy_sentences_are_trees_with_one_root_relation(
-    parse: Parse, noise: Noise, name: str
-) -> None:
+@given(parses, noises, st.text(max_size=5))
+def test_noisy_sentences_are_trees_with_one_root_relation(parse, noise, name) -> None:
     noisy = noisy_parse(parse, noise, name)
     for first, end in noisy.word_ranges():
         relations = [str(relation) for relation in noisy.deprel[first:end]]
@@ -78,7 +55,7 @@ def test_noisy_sentences_are_trees_with_one_root_relation(
         ]
 
 
-@given(parses(), noises, st.text(max_size=5))
+@given(parses, noises, st.text(max_size=5))
 def test_only_heads_and_relations_change_and_not_more_of_them_than_asked(
     parse: Parse, noise: Noise, name: str
 ) -> None:
@@ -94,7 +71,7 @@ def test_only_heads_and_relations_change_and_not_more_of_them_than_asked(
             assert relabelled in (0, 2)  # 2: another word is the root
 
 
-@given(parses(), noises)
+@given(parses, noises)
 def test_noise_depends_on_seed_and_name_only(parse: Parse, noise: Noise) -> None:
     assert noisy_parse(parse, noise, "a") == noisy_parse(parse, noise, "a")
     assert noisy_parse(parse, Noise(0.0, noise.kinds), "a") == parse
@@ -105,7 +82,7 @@ def test_the_share_holds_over_many_sentences(share: float) -> None:
     draw = np.random.default_rng(7)
     heads = labels = words = others = 0
     for number in range(400):
-        parse = parse_of(random_heads(12, draw))
+        parse = parse_with(random_heads(12, draw))
         noisy = noisy_parse(parse, Noise(share, ("heads",)), str(number))
         heads += changes(parse.head, noisy.head)
         relabelled = noisy_parse(parse, Noise(share, ("labels",)), str(number))
@@ -116,7 +93,7 @@ def test_the_share_holds_over_many_sentences(share: float) -> None:
     assert labels / others == pytest.approx(share, rel=0.08)
 
 
-@given(parses(), st.integers(0, 5), st.text(max_size=5))
+@given(parses, st.integers(0, 5), st.text(max_size=5))
 def test_a_share_of_one_leaves_no_head_where_it_was(parse: Parse, seed: int, name: str) -> None:
     noisy = noisy_parse(parse, Noise(1.0, seed=seed), name)
     for first, end in parse.word_ranges():
@@ -125,7 +102,7 @@ def test_a_share_of_one_leaves_no_head_where_it_was(parse: Parse, seed: int, nam
 
 
 def test_each_valid_head_is_as_likely_as_the_others() -> None:
-    chain = parse_of([0, 1, 2, 3])
+    chain = parse_with([0, 1, 2, 3])
     found = Counter(tuple(noisy_parse(chain, Noise(0.25), str(n)).head) for n in range(4000))
     # One word is moved. The root alone moves nothing, so another word is drawn in its place:
     # word 2 has no other place, word 3 has one, word 4 has two.
@@ -137,7 +114,7 @@ def test_each_valid_head_is_as_likely_as_the_others() -> None:
 
 
 def test_other_seeds_and_names_draw_other_words() -> None:
-    parse = parse_of(random_heads(30, np.random.default_rng(1)))
+    parse = parse_with(random_heads(30, np.random.default_rng(1)))
     drawn = {
         tuple(noisy_parse(parse, Noise(0.2, seed=seed), name).head)
         for seed in range(3)
@@ -146,12 +123,10 @@ def test_other_seeds_and_names_draw_other_words() -> None:
     assert len(drawn) == 9
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_share_out_of_range_is_refused(share: float) -> None:
-    with pytest.raises(SpecError, match="0 to 1"):
-        Noise(share)
-
-
-def test_noise_without_kinds_is_refused() -> None:
-    with pytest.raises(SpecError, match="heads, labels"):
-        Noise(0.1, ())
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [((-0.1,), "0 to 1"), ((1.1,), "0 to 1"), ((float("nan"),), "0 to 1"), ((0.1, ()), "heads, l")],
+)
+def test_noise_of_no_share_or_kind_is_refused(options: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Noise(*options)

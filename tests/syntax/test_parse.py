@@ -108,9 +108,7 @@ class TestColumns:
             ({"word_end": [1, 9, 12, 12, 19, 20, 22, 27]}, "the word spans"),
         ],
     )
-    def test_contradictory_columns_are_refused(
-        self, two_sentences: Parse, change: dict[str, list[int]], message: str
-    ) -> None:
+    def test_contradictory_columns_are_refused(self, two_sentences, change, message) -> None:
         with pytest.raises(InputError, match=message):
             replace(two_sentences, **change)  # type: ignore[arg-type]
 

@@ -76,9 +76,7 @@ class _WholeWords:
 
 
 @given(TEXTS, st.data())
-def test_the_pieces_within_spans_are_those_that_overlap_them(
-    text: str, data: st.DataObject
-) -> None:
+def test_the_pieces_within_spans_are_those_that_overlap_them(text, data) -> None:
     pieces = text_pieces(text, TOKENIZER, UNKNOWN)
     if not len(pieces):
         return

@@ -48,12 +48,6 @@ def test_an_alias_needs_a_free_name_and_a_known_one(letters: Registry[str]) -> N
         letters.alias("d", "delta")
 
 
-@pytest.mark.parametrize("name", ["alpha", "alpha.v9", "beta", "c"])
-def test_known_names_are_contained(letters: Registry[str], name: str) -> None:
-    assert name in letters
-    assert letters.get(name) is not None
-
-
 @pytest.mark.parametrize("name", ["alph", "alpha.v", "alpha.v1", "c.v1", "", None, 3])
 def test_unknown_names_are_not_contained(letters: Registry[str], name: object) -> None:
     assert name not in letters
@@ -71,8 +65,3 @@ def test_an_unknown_name_lists_the_known_ones(letters: Registry[str]) -> None:
 def test_an_empty_registry_says_so() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown thing 'x'. Known: none."):
         Registry("thing")["x"]
-
-
-def test_a_name_is_taken_once(letters: Registry[str]) -> None:
-    with pytest.raises(SpecError, match="the letter 'c' is registered twice"):
-        letters.add("c", "again")

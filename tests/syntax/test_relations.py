@@ -35,14 +35,6 @@ Texts = st.SearchStrategy[Any]
 
 
 class TestSubtrees:
-    def test_a_sentence_worked_by_hand(self) -> None:
-        found = subtrees(DOG)
-        assert found.height.tolist() == [0, 1, 2, 0, 1]
-        assert found.size.tolist() == [1, 2, 5, 1, 2]
-        assert found.first.tolist() == [0, 0, 0, 3, 3]
-        assert found.last.tolist() == [0, 1, 4, 3, 4]
-        assert found.is_projective.all()
-
     @settings(max_examples=60)
     @given(data=st.data())
     def test_any_forest_equals_its_twin(self, data: st.DataObject, forests: Forests) -> None:
@@ -55,9 +47,7 @@ class TestSubtrees:
 
     @settings(max_examples=60)
     @given(data=st.data())
-    def test_spans_after_truncation_are_those_of_what_is_kept(
-        self, data: st.DataObject, forests: Forests
-    ) -> None:
+    def test_spans_after_truncation_are_those_of_what_is_kept(self, data, forests) -> None:
         parents = data.draw(forests)
         size = len(parents)
         kept = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
@@ -85,9 +75,7 @@ class TestLca:
 
     @settings(max_examples=60)
     @given(data=st.data())
-    def test_deleted_ancestors_are_replaced_by_kept_ones(
-        self, data: st.DataObject, forests: Forests
-    ) -> None:
+    def test_deleted_ancestors_are_replaced_by_kept_ones(self, data, forests) -> None:
         parents = data.draw(forests)
         size = len(parents)
         kept = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
@@ -103,9 +91,7 @@ class TestLca:
 
     @settings(max_examples=60)
     @given(data=st.data())
-    def test_pairs_and_sets_agree_with_the_matrix(
-        self, data: st.DataObject, forests: Forests
-    ) -> None:
+    def test_pairs_and_sets_agree_with_the_matrix(self, data, forests) -> None:
         parents = data.draw(forests.filter(len))
         nodes = st.integers(0, len(parents) - 1)
         left = data.draw(st.lists(nodes, max_size=6))
@@ -169,8 +155,7 @@ def test_pieces_of_a_broadcast_word_show_its_first(data: st.DataObject, texts: T
 
 
 @pytest.mark.parametrize(
-    "make",
-    [windowed_distance, sla_mask, pruned_distance, gate_weights, sgnet_mask, subtrees],
+    "make", [windowed_distance, sla_mask, pruned_distance, gate_weights, sgnet_mask, subtrees]
 )
 def test_columns_and_heads_are_checked(make: Any) -> None:
     with pytest.raises(CycleError):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax import Sentence, Token, Word
+from syntax import Sentence, Token, Word, read_conllu
 from syntax.trees.scoring import METRICS, Score, TextMismatchError, evaluate
 
 
@@ -26,7 +26,7 @@ def sentence(*rows: tuple[str, str, int, str]) -> Sentence:
 def fused(given: Sentence, surface: str, first: int, last: int) -> Sentence:
     """The same words, those from *first* to *last* in one multiword token."""
     before = given.tokens[: first - 1]
-    token = Token(surface, tuple(range(first, last + 1)))
+    token = Token(surface, tuple(range(first, last + 1)), span_line=first == last)
     return replace(given, tokens=(*before, token, *given.tokens[last:]))
 
 
@@ -51,165 +51,124 @@ def change(given: Sentence, word_id: int, **columns: object) -> Sentence:
     return replace(given, words=words)
 
 
-def test_an_analysis_agrees_with_itself() -> None:
-    scores = evaluate([DOGS, RAIN], [DOGS, RAIN])
-    assert tuple(scores) == METRICS
-    assert {name: score.f1 for name, score in scores.items()} == dict.fromkeys(METRICS, 100.0)
-    assert counts(scores["Words"]) == (6, 6, 6)
-    assert counts(scores["Sentences"]) == (2, 2, 2)
-
-
-def test_a_wrong_head_costs_uas_and_las() -> None:
-    scores = evaluate([DOGS], [change(DOGS, 3, head=1)])
-    assert counts(scores["UAS"]) == (4, 4, 3)
-    assert counts(scores["LAS"]) == (4, 4, 3)
-    assert scores["UPOS"].f1 == 100.0
-
-
-def test_a_wrong_relation_costs_las_alone_and_a_subtype_costs_nothing() -> None:
-    system = change(change(DOGS, 3, deprel="obl"), 1, deprel="nsubj:pass")
-    scores = evaluate([DOGS], [system])
-    assert counts(scores["UAS"]) == (4, 4, 4)
-    assert counts(scores["LAS"]) == (4, 4, 3)
-
-
-def test_each_annotation_is_counted_in_its_own_metric() -> None:
-    gold = change(DOGS, 1, lemma="dog", xpos="NNS", feats="Number=Plur")
-    wrong = change(DOGS, 1, upos="VERB", lemma="dogs", xpos="NN", feats="Number=Sing")
-    scores = evaluate([gold], [wrong])
-    for name in ("UPOS", "XPOS", "UFeats", "Lemmas"):
-        assert counts(scores[name]) == (4, 4, 3), name
-        assert scores[name].aligned_accuracy == 75.0
-
-
-def test_all_tags_are_right_only_together() -> None:
-    gold = change(DOGS, 1, xpos="NNS", feats="Number=Plur|Typo=Yes", lemma="dog")
-    one_wrong = [{"upos": "VERB"}, {"xpos": "NN"}, {"feats": "Number=Sing"}]
-    for wrong in one_wrong:
-        assert counts(evaluate([gold], [change(gold, 1, **wrong)])["AllTags"]) == (4, 4, 3)
-    system = change(gold, 1, lemma="dogs", feats="Number=Plur")
-    assert counts(evaluate([gold], [system])["AllTags"]) == (4, 4, 4)
-
-
-def test_features_outside_the_universal_ones_and_their_order_do_not_count() -> None:
-    gold = change(DOGS, 2, feats="Mood=Ind|Tense=Pres")
-    system = change(DOGS, 2, feats="Tense=Pres|Mood=Ind|Typo=Yes")
-    assert evaluate([gold], [system])["UFeats"].f1 == 100.0
-
-
-def test_a_gold_lemma_left_empty_matches_any() -> None:
-    assert evaluate([DOGS], [change(DOGS, 1, lemma="dog")])["Lemmas"].f1 == 100.0
-    assert evaluate([change(DOGS, 1, lemma="dog")], [DOGS])["Lemmas"].correct == 3
-
-
-def test_a_split_word_and_its_dependents_are_wrong() -> None:
-    system = sentence(
-        ("Dogs", "NOUN", 2, "nsubj"),
-        ("ba", "VERB", 0, "root"),
-        ("rk", "VERB", 2, "dep"),
-        ("loudly", "ADV", 2, "advmod"),
-        (".", "PUNCT", 2, "punct"),
-    )
-    scores = evaluate([DOGS], [system])
-    assert counts(scores["Tokens"]) == (4, 5, 3)
-    assert counts(scores["Words"]) == (4, 5, 3)
-    assert counts(scores["UPOS"]) == (4, 5, 3)
-    # Three words are aligned, but the head of each is not: none is attached correctly.
-    assert counts(scores["UAS"]) == (4, 5, 0)
-    assert scores["Tokens"].precision == pytest.approx(60.0)
-    assert scores["Tokens"].recall == pytest.approx(75.0)
-    assert scores["Tokens"].f1 == pytest.approx(200 / 3)
-
-
-def test_sentences_cut_elsewhere_keep_their_words() -> None:
-    joined = sentence(
-        ("Dogs", "NOUN", 2, "nsubj"),
-        ("bark", "VERB", 0, "root"),
-        ("loudly", "ADV", 2, "advmod"),
-        (".", "PUNCT", 2, "punct"),
-        ("It", "PRON", 6, "nsubj"),
-        ("rains", "VERB", 2, "parataxis"),
-    )
-    scores = evaluate([DOGS, RAIN], [joined])
-    assert counts(scores["Sentences"]) == (2, 1, 0)
-    assert counts(scores["Words"]) == (6, 6, 6)
-    assert counts(scores["UAS"]) == (6, 6, 5)
-
-
-def test_a_root_agrees_only_with_a_root() -> None:
-    turned = change(change(RAIN, 1, head=0, deprel="root"), 2, head=1, deprel="dep")
-    assert evaluate([RAIN], [turned])["UAS"].correct == 0
-
-
-def test_a_word_without_head_is_wrong_not_refused() -> None:
-    untagged = change(change(RAIN, 1, head=None, deprel=None), 2, head=None, deprel=None)
-    scores = evaluate([RAIN], [untagged])
-    assert scores["UAS"].correct == 0
-    assert scores["Words"].f1 == 100.0
-
-
 CANT = sentence(
     ("They", "PRON", 4, "nsubj"),
     ("ca", "AUX", 4, "aux"),
     ("n't", "PART", 4, "advmod"),
     ("swim", "VERB", 0, "root"),
 )
+CANT_OF_ONE_WORD = sentence(
+    ("They", "PRON", 3, "nsubj"), ("N'T", "PART", 3, "advmod"), ("swim", "VERB", 0, "root")
+)
+CANT_WHOLE = sentence(
+    ("They", "PRON", 3, "nsubj"), ("can't", "AUX", 3, "aux"), ("swim", "VERB", 0, "root")
+)
+SPLIT = sentence(
+    ("Dogs", "NOUN", 2, "nsubj"),
+    ("ba", "VERB", 0, "root"),
+    ("rk", "VERB", 2, "dep"),
+    ("loudly", "ADV", 2, "advmod"),
+    (".", "PUNCT", 2, "punct"),
+)
+JOINED = sentence(
+    ("Dogs", "NOUN", 2, "nsubj"),
+    ("bark", "VERB", 0, "root"),
+    ("loudly", "ADV", 2, "advmod"),
+    (".", "PUNCT", 2, "punct"),
+    ("It", "PRON", 6, "nsubj"),
+    ("rains", "VERB", 2, "parataxis"),
+)
+TAGGED = change(DOGS, 1, lemma="dog", xpos="NNS", feats="Number=Plur|Typo=Yes")
+UNIVERSAL = change(TAGGED, 1, lemma="dogs", feats="Number=Plur")
+MISTAGGED = change(DOGS, 1, upos="VERB", lemma="dogs", xpos="NN", feats="Number=Sing")
+RELABELLED = change(change(DOGS, 3, deprel="obl"), 1, deprel="nsubj:pass")
+TURNED = change(change(RAIN, 1, head=0, deprel="root"), 2, head=1, deprel="dep")
+HEADLESS = change(change(RAIN, 1, head=None, deprel=None), 2, head=None, deprel=None)
+ABC, ABCD, A_BC_D = (
+    sentence((one, "X", 0, "root"), (two, "X", 1, "dep"), (three, "X", 1, "dep"))
+    for one, two, three in (("a", "b", "c"), ("a", "b", "cd"), ("a", "bc", "d"))
+)
+NEW_YORK, NEWYORK = (sentence((form, "PROPN", 0, "root")) for form in ("New York", "NewYork"))
+APART = sentence(("New", "PROPN", 0, "root"), ("York", "PROPN", 1, "flat"))
+
+ALL_RIGHT = (4, 4, 4)
+ONE_WRONG = (4, 4, 3)
+WRONG_TAGS = dict.fromkeys(("UPOS", "XPOS", "UFeats", "Lemmas", "AllTags"), ONE_WRONG)
 
 
-def test_words_of_a_multiword_token_are_aligned_by_form() -> None:
-    gold = fused(CANT, "can't", 2, 3)
-    system = fused(
-        sentence(
-            ("They", "PRON", 3, "nsubj"), ("N'T", "PART", 3, "advmod"), ("swim", "VERB", 0, "root")
-        ),
-        "can't",
-        2,
-        2,
-    )
-    whole = Token("can't", (2,), span_line=True)
-    system = replace(system, tokens=(system.tokens[0], whole, system.tokens[2]))
-    scores = evaluate([gold], [system])
-    assert counts(scores["Tokens"]) == (3, 3, 3)
-    assert counts(scores["Words"]) == (4, 3, 3)
-    assert counts(scores["LAS"]) == (4, 3, 3)
+@pytest.mark.parametrize(
+    ("gold", "system", "expected"),
+    [
+        pytest.param(gold, system, expected, id=what)
+        for what, gold, system, expected in (
+            ("a wrong head", DOGS, change(DOGS, 3, head=1), {"UAS": ONE_WRONG, "LAS": ONE_WRONG}),
+            ("a wrong head is no tag", DOGS, change(DOGS, 3, head=1), {"UPOS": ALL_RIGHT}),
+            ("a subtype costs nothing", DOGS, RELABELLED, {"UAS": ALL_RIGHT, "LAS": ONE_WRONG}),
+            ("each annotation has its metric", TAGGED, MISTAGGED, WRONG_TAGS),
+            *(
+                ("tags count together", TAGGED, change(TAGGED, 1, **wrong), {"AllTags": ONE_WRONG})
+                for wrong in ({"upos": "VERB"}, {"xpos": "NN"}, {"feats": "Number=Sing"})
+            ),
+            ("a lemma is no tag", TAGGED, UNIVERSAL, {"AllTags": ALL_RIGHT, "Lemmas": ONE_WRONG}),
+            (
+                "features that are not universal, and their order, do not count",
+                change(DOGS, 2, feats="Mood=Ind|Tense=Pres"),
+                change(DOGS, 2, feats="Tense=Pres|Mood=Ind|Typo=Yes"),
+                {"UFeats": ALL_RIGHT},
+            ),
+            ("an empty gold lemma matches any", DOGS, TAGGED, {"Lemmas": ALL_RIGHT}),
+            ("an empty lemma is wrong", TAGGED, DOGS, {"Lemmas": ONE_WRONG}),
+            # Three words are aligned, but the head of each is not.
+            (
+                "a split word and its dependents are wrong",
+                *(DOGS, SPLIT),
+                {**dict.fromkeys(("Tokens", "Words", "UPOS"), (4, 5, 3)), "UAS": (4, 5, 0)},
+            ),
+            (
+                "sentences cut elsewhere keep their words",
+                *([DOGS, RAIN], JOINED),
+                {"Sentences": (2, 1, 0), "Words": (6, 6, 6), "UAS": (6, 6, 5)},
+            ),
+            ("a root agrees only with a root", RAIN, TURNED, {"UAS": (2, 2, 0)}),
+            ("no head is wrong", RAIN, HEADLESS, {"UAS": (2, 2, 0), "Words": (2, 2, 2)}),
+            (
+                "words of a multiword token are aligned by form",
+                fused(CANT, "can't", 2, 3),
+                fused(CANT_OF_ONE_WORD, "can't", 2, 2),
+                {"Tokens": (3, 3, 3), "Words": (4, 3, 3), "LAS": (4, 3, 3)},
+            ),
+            (
+                "a multiword token left whole aligns no word",
+                fused(CANT, "can't", 2, 3),
+                CANT_WHOLE,
+                {"Tokens": (3, 3, 3), "Words": (4, 3, 2), "UAS": (4, 3, 2)},
+            ),
+            # The words "a", "b", "c" meet in one stretch of text.
+            (
+                "overlapping multiword tokens form one stretch",
+                *(fused(ABC, "ab", 1, 2), fused(ABC, "bc", 2, 3)),
+                {"Tokens": (2, 2, 0), "Words": (3, 3, 3), "LAS": (3, 3, 3)},
+            ),
+            (
+                "a token that sticks out of a multiword token is not aligned",
+                *(fused(ABCD, "ab", 1, 2), A_BC_D),
+                {"Words": (3, 3, 1), "LAS": (3, 3, 1)},
+            ),
+            ("space within a form parts no words", NEW_YORK, NEWYORK, {"LAS": (1, 1, 1)}),
+            ("space between words does", NEW_YORK, APART, {"Tokens": (1, 2, 0)}),
+        )
+    ],
+)
+def test_counts_are_those_worked_by_hand(gold, system, expected) -> None:
+    scores = evaluate(gold if isinstance(gold, list) else [gold], [system])
+    assert {name: counts(scores[name]) for name in expected} == expected
 
 
-def test_a_multiword_token_left_whole_aligns_no_word() -> None:
-    gold = fused(CANT, "can't", 2, 3)
-    system = sentence(
-        ("They", "PRON", 3, "nsubj"), ("can't", "AUX", 3, "aux"), ("swim", "VERB", 0, "root")
-    )
-    scores = evaluate([gold], [system])
-    assert counts(scores["Tokens"]) == (3, 3, 3)
-    assert counts(scores["Words"]) == (4, 3, 2)
-    assert counts(scores["UAS"]) == (4, 3, 2)
-
-
-def test_overlapping_multiword_tokens_form_one_stretch() -> None:
-    # Gold fuses "ab", the system "bc": the words "a", "b", "c" meet in one stretch of text.
-    words = sentence(("a", "X", 0, "root"), ("b", "X", 1, "dep"), ("c", "X", 1, "dep"))
-    scores = evaluate([fused(words, "ab", 1, 2)], [fused(words, "bc", 2, 3)])
-    assert counts(scores["Tokens"]) == (2, 2, 0)
-    assert counts(scores["Words"]) == (3, 3, 3)
-    assert counts(scores["LAS"]) == (3, 3, 3)
-
-
-def test_a_token_that_sticks_out_of_a_multiword_token_is_not_aligned() -> None:
-    gold = fused(
-        sentence(("a", "X", 0, "root"), ("b", "X", 1, "dep"), ("cd", "X", 1, "dep")), "ab", 1, 2
-    )
-    system = sentence(("a", "X", 0, "root"), ("bc", "X", 1, "dep"), ("d", "X", 1, "dep"))
-    scores = evaluate([gold], [system])
-    assert counts(scores["Words"]) == (3, 3, 1)
-    assert counts(scores["LAS"]) == (3, 3, 1)
-
-
-def test_white_space_within_a_form_is_no_difference() -> None:
-    spaced = sentence(("New York", "PROPN", 0, "root"))
-    apart = sentence(("New", "PROPN", 0, "root"), ("York", "PROPN", 1, "flat"))
-    scores = evaluate([spaced], [apart])
-    assert counts(scores["Tokens"]) == (1, 2, 0)
-    assert evaluate([spaced], [sentence(("NewYork", "PROPN", 0, "root"))])["LAS"].f1 == 100.0
+def test_a_score_has_precision_recall_and_accuracy() -> None:
+    tokens = evaluate([DOGS], [SPLIT])["Tokens"]
+    assert (tokens.precision, tokens.recall) == pytest.approx((60.0, 75.0))
+    assert tokens.f1 == pytest.approx(200 / 3)
+    assert evaluate([TAGGED], [MISTAGGED])["UPOS"].aligned_accuracy == 75.0
 
 
 def test_another_text_is_refused_with_the_first_difference() -> None:
@@ -260,13 +219,12 @@ def _sentences(draw: st.DrawFn) -> Sentence:
 @given(analyses())
 def test_identity_scores_a_hundred(sentences: list[Sentence]) -> None:
     scores = evaluate(sentences, sentences)
+    assert tuple(scores) == METRICS
     assert {score.f1 for score in scores.values()} == {100.0}
 
 
 @given(analyses(), st.data())
-def test_swapping_gold_and_system_swaps_precision_and_recall(
-    sentences: list[Sentence], data: st.DataObject
-) -> None:
+def test_swapping_gold_and_system_swaps_precision_and_recall(sentences, data) -> None:
     text = "".join(token.form for each in sentences for token in each.tokens)
     cuts = data.draw(st.sets(st.integers(1, max(1, len(text) - 1)), max_size=len(text)))
     bounds = sorted({0, len(text)} | {cut for cut in cuts if cut < len(text)})
@@ -280,8 +238,6 @@ def test_swapping_gold_and_system_swaps_precision_and_recall(
 
 
 def test_annotation_on_real_files_is_scored_in_seconds(data_dir: Path) -> None:
-    from syntax.trees.conllu import read_conllu
-
     path = data_dir / "treebanks/UD_English-EWT/en_ewt-ud-test.conllu"
     gold = list(read_conllu(path))
     flat = [_hung_from_the_first(given) for given in gold]

@@ -37,9 +37,7 @@ def test_a_script_makes_the_lemma_that_it_was_made_from(form: str, lemma: str) -
         ("kitaplar", "kitap", "evlar", "ev"),
     ],
 )
-def test_a_script_generalises_to_other_words(
-    form: str, lemma: str, other: str, wanted: str
-) -> None:
+def test_a_script_generalises_to_other_words(form, lemma, other, wanted) -> None:
     assert apply_lemma_script(lemma_script(form, lemma), other) == wanted
 
 
@@ -65,9 +63,7 @@ def test_words_that_spell_their_token_come_back(words: list[str]) -> None:
         ("dá-lo-ei", ["dá", "-lo", "-ei"], "trará-lo-ei", ["trará", "-lo", "-ei"]),
     ],
 )
-def test_a_split_generalises_to_other_tokens(
-    token: str, words: list[str], other: str, wanted: list[str]
-) -> None:
+def test_a_split_generalises_to_other_tokens(token, words, other, wanted) -> None:
     assert wanted in [apply_split_script(one, other) for one in split_scripts(token, words)]
 
 

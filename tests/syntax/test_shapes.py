@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 
 from syntax.errors import InputError
 from syntax.shapes import tree_shapes
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> list[int]:
-    """Heads of a random tree: each word hangs from one that was placed before it."""
-    size = draw(st.integers(1, 12))
-    placed = draw(st.permutations(range(1, size + 1)))
-    heads = [0] * size
-    for at, word in enumerate(placed[1:], 1):
-        heads[word - 1] = placed[draw(st.integers(0, at - 1))]
-    return heads
+from tests.syntax.parses import tree_heads
 
 
 def ancestors(heads: list[int], word: int) -> list[int]:
@@ -45,7 +35,7 @@ def obvious(heads: list[int]) -> tuple[int, int, int, int]:
     return len(heads), depth, max(heads.count(word) for word in words), len(crossing)
 
 
-@given(st.lists(trees(), min_size=1, max_size=5))
+@given(st.lists(tree_heads(), min_size=1, max_size=5))
 def test_shapes_equal_brute_force(forest: list[list[int]]) -> None:
     starts = np.cumsum([0, *map(len, forest)])
     shapes = tree_shapes([head for heads in forest for head in heads], starts)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.errors import UnknownNameError
 from syntax.matrices import tree_matrices
 from syntax.subwords import POLICIES, attach, broadcast, chain, copy_head, none
 
@@ -37,26 +36,6 @@ def test_a_sentence_worked_by_hand(policy: Any, parents: list[int], source: list
     tree = policy(HEADS, WORDS)
     assert tree.parents.tolist() == parents
     assert tree.source.tolist() == source
-
-
-def test_pieces_of_a_broadcast_word_are_at_distance_zero() -> None:
-    distance = tree_matrices(*broadcast(HEADS, WORDS)).distance
-    assert distance[2, 3] == distance[4, 6] == distance[6, 5] == 0
-    assert distance[0, 2] == distance[0, 3] == 1
-    assert distance[0, 4] == distance[6, 0] == 2
-    assert (distance[1, [0, 2, 3, 4, 5, 6]] == 255).all()
-
-
-def test_a_chain_grows_with_every_piece() -> None:
-    fast = tree_matrices(*chain(HEADS, WORDS))
-    assert fast.distance[4:, 4].tolist() == [0, 1, 2]
-    assert fast.depth.tolist() == [1, 0, 0, 1, 1, 2, 3]
-
-
-def test_a_chain_skips_pieces_of_no_word() -> None:
-    # The middle piece is white space inside of the word.
-    heads, words = np.array([-1, -2, 0, 0], np.int32), np.array([0, -1, 0, 0], np.int32)
-    assert chain(heads, words).parents.tolist() == [-1, -2, 0, 2]
 
 
 def pieces_of(text: Any, word: int) -> list[int]:
@@ -112,9 +91,7 @@ def test_policies_equal_their_twins(name: str, data: st.DataObject, texts: Texts
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(data=st.data())
-def test_every_policy_gives_a_forest_of_the_same_sentences(
-    name: str, data: st.DataObject, texts: Texts
-) -> None:
+def test_every_policy_gives_a_forest_of_the_same_sentences(name, data, texts) -> None:
     text = data.draw(texts)
     features = text.features()
     before = features.head.copy(), features.word_ids.copy()
@@ -157,15 +134,6 @@ def test_segments_end_to_end_are_one_call(name: str, data: st.DataObject, texts:
     ("heads", "words"),
     [([], []), ([-2], [-1]), ([-1], [0]), ([-2, -2], [-1, -1]), ([-1, 0], [0, 0])],
 )
-def test_policies_accept_texts_of_no_and_one_piece(
-    name: str, heads: list[int], words: list[int]
-) -> None:
+def test_policies_accept_texts_of_no_and_one_piece(name, heads, words) -> None:
     tree = POLICIES[name](np.array(heads, np.int32), np.array(words, np.int32))
     assert len(tree.parents) == len(tree.source) == len(heads)
-
-
-def test_names_without_version_mean_the_newest() -> None:
-    assert {POLICIES.resolve(name.removesuffix(".v1")) for name in TWINS} == set(TWINS)
-    assert POLICIES["chain"] is chain
-    with pytest.raises(UnknownNameError, match=r"unknown subword policy 'chian'.*'chain.v1'"):
-        POLICIES["chian"]

@@ -11,31 +11,15 @@ from hypothesis import strategies as st
 from syntax.alignment import project_labels, token_words, word_tokens
 from syntax.errors import InputError
 from syntax.trees.parse import Parse
+from tests.syntax.parses import parse_of
 
 TYPES = ("PER", "LOC")
 
 Chunk = tuple[int, int, str]
 
 
-def parse_of(text: str, spans: Sequence[tuple[int, int]]) -> Parse:
-    """A flat parse whose words cover these spans; equal spans are one multiword token."""
-    starts, ends = [a for a, _ in spans], [b for _, b in spans]
-    firsts = [at for at, span in enumerate(spans) if at == 0 or span != spans[at - 1]]
-    none: list[str | None] = [None] * len(spans)
-    return Parse(
-        text=text,
-        form=[text[a:b] for a, b in spans],
-        **dict.fromkeys(("lemma", "upos", "xpos", "feats", "deprel"), none),
-        head=[0] + [1] * (len(spans) - 1),
-        word_start=starts,
-        word_end=ends,
-        token_start=[starts[at] for at in firsts],
-        token_end=[ends[at] for at in firsts],
-        token_first_word=firsts,
-        sentence_start=[starts[0]],
-        sentence_end=[ends[-1]],
-        sentence_first_word=[0],
-    )
+def flat_parse(text: str, spans: Sequence[tuple[int, int]]) -> Parse:
+    return parse_of(text, spans, [[0] + [1] * (len(spans) - 1)])
 
 
 def slow_token_words(tokens: Sequence[str], parse: Parse) -> list[list[int]]:
@@ -103,7 +87,7 @@ def cut_texts(draw: st.DrawFn) -> tuple[list[str], Parse]:
     spans = list(zip([0, *cuts], [*cuts, len(text)], strict=True))
     trimmed = [trim(text, *span) for span in spans if text[slice(*span)].strip()]
     repeated = [span for span in trimmed for _ in range(draw(st.sampled_from([1, 1, 1, 2])))]
-    return tokens, parse_of(text, repeated)
+    return tokens, flat_parse(text, repeated)
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -133,19 +117,19 @@ def as_bioes(labels: Sequence[str], end: str = "E", alone: str = "S") -> list[st
 
 
 def test_tokens_and_words_align_by_shared_characters() -> None:
-    parse = parse_of("des New York", [(0, 3), (0, 3), (4, 12)])
+    parse = flat_parse("des New York", [(0, 3), (0, 3), (4, 12)])
     tokens = ["des", "New", "York"]
     assert token_words(tokens, parse) == [[0, 1], [2], [2]]
     assert word_tokens(tokens, parse) == [[0], [0], [1, 2]]
 
 
 def test_a_token_that_the_parser_left_out_has_no_word() -> None:
-    parse = parse_of("a \u200b b", [(0, 1), (4, 5)])
+    parse = flat_parse("a \u200b b", [(0, 1), (4, 5)])
     assert token_words(["a", "\u200b", "b"], parse) == [[0], [], [1]]
 
 
 def test_other_tokens_than_the_parsed_ones_are_refused() -> None:
-    parse = parse_of("a b", [(0, 1), (2, 3)])
+    parse = flat_parse("a b", [(0, 1), (2, 3)])
     with pytest.raises(InputError, match="joined by single spaces"):
         token_words(["a", "c"], parse)
 

@@ -20,6 +20,7 @@ from syntax.errors import (
     NoRootError,
     TreeError,
 )
+from tests.syntax.parses import tree_heads
 
 
 def tree(heads: list[int | None]) -> DependencyTree:
@@ -39,16 +40,6 @@ def is_tree(heads: list[int]) -> bool:
     return True
 
 
-@st.composite
-def tree_heads(draw: st.DrawFn, max_size: int = 12) -> list[int]:
-    """Heads of a random tree, non-projective ones included."""
-    order = draw(st.permutations(range(1, draw(st.integers(1, max_size)) + 1)))
-    heads = [0] * len(order)
-    for at, word in enumerate(order[1:], 1):
-        heads[word - 1] = order[draw(st.integers(0, at - 1))]
-    return heads
-
-
 class TestValid:
     def test_parents_are_heads_counted_from_zero(self) -> None:
         made = DependencyTree([2, 0, 2], ["nsubj", "root", "obj"])
@@ -56,9 +47,6 @@ class TestValid:
         assert made.parents.dtype == np.int32
         assert (len(made), made.root) == (3, 1)
         assert made.deprels == ("nsubj", "root", "obj")
-
-    def test_one_word_is_a_tree(self) -> None:
-        assert tree([0]).root == 0
 
     def test_a_chain_of_thousands_is_a_tree(self) -> None:
         assert tree(list(range(5000))).root == 0
@@ -88,9 +76,7 @@ class TestInvalid:
             ([0, None], MissingHeadError, "word 2 has no head"),
         ],
     )
-    def test_each_fault_has_its_error(
-        self, heads: list[int | None], error: type[TreeError], message: str
-    ) -> None:
+    def test_each_fault_has_its_error(self, heads, error, message) -> None:
         with pytest.raises(error, match=message):
             tree(heads)
 

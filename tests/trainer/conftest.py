@@ -16,16 +16,16 @@ from transformers import BertConfig, XLMRobertaConfig
 
 from clients import Client
 from clients.benchmarks import SAMPLE
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
-from service.parsers import Limits, ParseInput, Parser, find_parser, load_parser
+from featurestore import ExampleRow, FeatureStore, open_store
+from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
-from syntax.alignment import segment_features
 from syntax.examples import Example
-from syntax.fingerprint import fingerprint
+from syntax.matrices import MATRICES
+from tests.trainer.rows import read_row, write_rows
 from trainer.batch import SyntaxBatch
 from trainer.nn.stock import BUNDLED
-from trainer.options import Recipe
+from trainer.options import ModelOptions, Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
@@ -168,27 +168,45 @@ def with_extra() -> Callable[..., SyntaxBatch]:
 
 
 @pytest.fixture
+def batch_for(
+    make_batch: Callable[..., SyntaxBatch], with_extra: Callable[..., SyntaxBatch]
+) -> Callable[..., SyntaxBatch]:
+    """A batch with the masks that a model of some options reads."""
+
+    def make(options: ModelOptions, **arguments: object) -> SyntaxBatch:
+        batch = make_batch(**arguments)
+        for name in set(options.matrices()) - {"distance", "depth", "ancestor"}:
+            own = set(MATRICES.columns(name)) & {"special", "upos"}
+
+            def mask(parents, special, upos, name=name, own=own) -> np.ndarray:
+                columns = {"special": special, "upos": upos}
+                return MATRICES[name](parents, **{one: columns[one] for one in own})
+
+            batch = with_extra(batch, name, mask)
+        return batch
+
+    return make
+
+
+@pytest.fixture
 def take_row() -> Callable[[SyntaxBatch, int], SyntaxBatch]:
     """One example of a batch, cut to its own length."""
 
     def take(batch: SyntaxBatch, row: int) -> SyntaxBatch:
-        size = int(batch.lengths_B[row])
-        tensors = {
-            field.name: getattr(batch, field.name)
-            for field in fields(batch)
-            if isinstance(getattr(batch, field.name), torch.Tensor)
-        }
-        cut = {
-            name: tensor[(slice(row, row + 1), *[slice(size)] * (tensor.dim() - 1))]
-            for name, tensor in tensors.items()
-        }
-        labels = {name: values[row : row + 1] for name, values in batch.labels.items()}
-        extras = {
-            name: tensor[(slice(row, row + 1), *[slice(size)] * (tensor.dim() - 1))]
-            for name, tensor in batch.extras.items()
-        }
+        size, L = int(batch.lengths_B[row]), batch.input_ids_BL.shape[1]
+
+        def cut(tensors: dict[str, object]) -> dict[str, torch.Tensor]:
+            found = {}
+            for name, tensor in tensors.items():
+                if isinstance(tensor, torch.Tensor):
+                    ends = [size if length == L else length for length in tensor.shape[1:]]
+                    found[name] = tensor[(slice(row, row + 1), *map(slice, ends))]
+            return found
+
+        own = cut({field.name: getattr(batch, field.name) for field in fields(batch)})
+        labels, extras = cut(batch.labels), cut(batch.extras)
         ids = batch.example_ids[row : row + 1]
-        return replace(batch, **cut, labels=labels, extras=extras, example_ids=ids)
+        return replace(batch, **own, labels=labels, extras=extras, example_ids=ids)
 
     return take
 
@@ -270,9 +288,7 @@ def sample_rows(english: Parser, tokenizer: LoadedTokenizer) -> Rows:
     """Part of the bundled sample, parsed by the bundled parser, by split."""
     sizes = {"train": 96, "dev": 48}
     return {
-        split: [
-            _row(english, tokenizer, seq, item) for seq, item in enumerate(_items(split, count))
-        ]
+        split: [read_row(english, tokenizer, *one) for one in enumerate(_items(split, count))]
         for split, count in sizes.items()
     }
 
@@ -284,16 +300,8 @@ def append_rows(tokenizer: LoadedTokenizer, english: Parser) -> Append:
     def append(
         store: FeatureStore, rows: list[ExampleRow], split: str, lang: str, name: str = "sample"
     ) -> None:
-        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
         store.describe(OTHER_PARSER, "parser", {"name": "another/parser"})
-        handle = DatasetHandle(
-            SAMPLE.spec(split, lang, name=name),
-            tokenizer.name,
-            tokenizer.fingerprint,
-            tokenizer.special_tokens,
-            matrices=False,
-        )
-        store.features.append(handle, rows)
+        write_rows(store, english, tokenizer, SAMPLE.spec(split, lang, name=name), rows)
 
     return append
 
@@ -314,18 +322,6 @@ def store_uri(
 def _items(split: str, count: int) -> Iterator[Example]:
     items = (item for item in SAMPLE.read(None, split, "en") if isinstance(item, Example))
     return islice(items, count)
-
-
-def _row(parser: Parser, tokenizer: LoadedTokenizer, seq: int, item: Example) -> ExampleRow:
-    identity = parser.identity.fingerprint
-    parses = [parser.parse(ParseInput("raw", part.text), Limits()) for part in item.segments]
-    texts = tuple(parse.text for parse in parses)
-    features = [segment_features(parse, *tokenizer.encode(parse.text)) for parse in parses]
-    keys = tuple(fingerprint([identity, text]) for text in texts)
-    key = fingerprint([item.example_id, keys])
-    return ExampleRow(
-        seq, item.example_id, key, identity, texts, keys, tuple(features), item.labels
-    )
 
 
 @pytest.fixture
@@ -368,14 +364,12 @@ def small_recipe() -> Callable[..., Recipe]:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, store_uri: str) -> Path:
     """The output of a finished run of the sample recipe; look, but do not write there."""
-    from trainer.loop import train
-    from trainer.report import result_of
-    from trainer.results import write_result
+    from tests.trainer.runs import finished
 
     output = tmp_path_factory.mktemp("run")
     recipe = with_settings(RECIPES["sample"](), ["max_steps=20", "evaluate_every=10"])
     with open_store(store_uri) as store:
-        write_result(result_of(train(recipe, store, output)), output)
+        finished(recipe, store, output)
     return output
 
 
@@ -384,10 +378,8 @@ def tagger(
     tmp_path_factory: pytest.TempPathFactory, english: Parser, tokenizer: LoadedTokenizer
 ) -> tuple[Path, str]:
     """The output of a finished run that tags tokens, and its store."""
+    from tests.trainer.runs import finished
     from tests.trainer.tagged import NAME, append_tagged
-    from trainer.loop import train
-    from trainer.report import result_of
-    from trainer.results import write_result
 
     output, uri = tmp_path_factory.mktemp("tagger"), str(tmp_path_factory.mktemp("t") / "store")
     settings = ["task.name=token_classification.v1", f"data.dataset={NAME}", "max_steps=2"]
@@ -395,5 +387,5 @@ def tagger(
     with open_store(uri) as store:
         for split in ("train", "dev"):
             append_tagged(store, english, tokenizer, split)
-        write_result(result_of(train(recipe, store, output)), output)
+        finished(recipe, store, output)
     return output, uri

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from featurestore import FeatureStore
 from syntax.contrast import read_sampler
 from trainer.batch import SyntaxBatch
-from trainer.data import device_batches, open_source
+from trainer.models.model import SyntaxModel
 from trainer.nn.attention import LayerAttention, LocalAttention
 from trainer.nn.rows import AttentionRows
-from trainer.options import Recipe
 
 HEADS = 2
 Vector = list[float]
@@ -32,15 +30,17 @@ def with_samples(batch: SyntaxBatch, *samplers: str, seed: int = 0) -> SyntaxBat
     return replace(batch, extras=extras)
 
 
-def parsed_batch(
-    store: FeatureStore, make_recipe: Callable[..., Recipe], sampler: str
-) -> SyntaxBatch:
-    """Real sentences, with the samples that a stream gives."""
-    name = sampler.partition("(")[0]
-    recipe = make_recipe(f'objectives=[{{"name": "{name}.v1"}}]', f"samplers={sampler}")
-    source, device = open_source(store, recipe, "train", "en"), torch.device("cpu")
-    stream = source.training_stream(recipe, device, epoch=0, rank=0, world_size=1)
-    return next(device_batches(stream, recipe, source.task, device))
+def learned(model: SyntaxModel, batch: SyntaxBatch, name: str) -> tuple[float, float]:
+    """An objective's loss before and after 40 steps on the same batch."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(40):
+        loss = model(batch).objectives[name]
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses[0], losses[-1]
 
 
 def rows_of(states: torch.Tensor, batch: SyntaxBatch, **parts: Any) -> AttentionRows:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
-from featurestore import DatasetHandle, ExampleRow, FeatureStore
-from service.parsers import Limits, ParseInput, Parser
+from featurestore import ExampleRow, FeatureStore
+from service.parsers import Parser
 from service.tokenizers import LoadedTokenizer
-from syntax.alignment import segment_features
-from syntax.batches import SegmentFeatures
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
-from syntax.fingerprint import fingerprint
-from syntax.trees.parse import Parse
-from tests.trainer.tagged import INTENT, TAGS, sentences
+from tests.trainer.rows import row_of, tokens_parsed, write_rows
+from tests.trainer.tagged import INTENT, TAGS, labels_of, sentences
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -68,47 +62,14 @@ def append_everything(
 ) -> None:
     """Some of the bundled sentences."""
     spec = DatasetSpec(NAME, split, "en", FIELDS, (INTENT, TAGS, CHOICE, ANSWERS), "pretokenized")
-    handle = DatasetHandle(
-        spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
-    )
-    store.describe(parser.identity.fingerprint, "parser", {"name": parser.identity.name})
-
-    def read(text: str) -> tuple[Parse, SegmentFeatures]:
-        tokens = tuple(parser.parse(ParseInput("raw", text), Limits()).form)
-        parse = parser.parse(ParseInput("pretokenized", tokens=tokens), Limits())
-        return parse, segment_features(parse, *tokenizer.encode(parse.text))
-
-    rows = [_row(parser, read, seq) for seq in range(first, first + count)]
-    store.features.append(handle, rows)
+    rows = [_row(parser, tokenizer, seq) for seq in range(first, first + count)]
+    write_rows(store, parser, tokenizer, spec, rows)
 
 
-def _row(
-    parser: Parser, read: Callable[..., tuple[Parse, SegmentFeatures]], seq: int
-) -> ExampleRow:
-    lines, identity = sentences(), parser.identity.fingerprint
-    right, wrong = read(lines[seq]), read(lines[seq - 1])
-    pairs = (right, read(QUESTION), wrong)
-    parses = tuple(parse for parse, _ in pairs)
-    text, last = right[0].text, right[0].word_start[-1]
-    kinds = {"NOUN": "B-THING", "PROPN": "B-THING", "PRON": "B-THING", "VERB": "B-ACT"}
-    labels = {
-        "intent": INTENT.names[len(right[0].form) > 9],
-        "tags": tuple(kinds.get(upos or "", "O") for upos in right[0].upos),
-        "choice": CHOICE.names[0],
-        "answers": (SpanLabel(last, right[0].word_end[-1]),),
-    }
-    return ExampleRow(
-        seq,
-        f"example-{seq}",
-        fingerprint([seq, text]),
-        identity,
-        tuple(parse.text for parse in parses),
-        tuple(fingerprint([identity, parse.text]) for parse in parses),
-        tuple(features for _, features in pairs),
-        labels,
-        tuple(_tokens(parse) for parse in parses),
-    )
-
-
-def _tokens(parse: Parse) -> np.ndarray:
-    return np.stack([parse.word_start, parse.word_end], axis=1).astype(np.int32)
+def _row(parser: Parser, tokenizer: LoadedTokenizer, seq: int) -> ExampleRow:
+    lines = sentences()
+    parses = [tokens_parsed(parser, text) for text in (lines[seq], QUESTION, lines[seq - 1])]
+    answer = SpanLabel(parses[0].word_start[-1], parses[0].word_end[-1])
+    labels = {**labels_of(parses[0]), "choice": CHOICE.names[0], "answers": (answer,)}
+    identity = parser.identity.fingerprint
+    return row_of(tokenizer, identity, seq, f"example-{seq}", parses, labels, tokens=True)

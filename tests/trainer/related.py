@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from clients.benchmarks import BENCHMARKS
-from featurestore import DatasetHandle, ExampleRow, FeatureStore
+from featurestore import ExampleRow, FeatureStore
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
-from syntax.alignment import segment_features
 from syntax.examples import Example
-from syntax.fingerprint import fingerprint
 from syntax.matrices import tree_distance
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.parse import Parse
+from tests.trainer.rows import handle_of, row_of
 from tests.trainer.tagged import sentences
 
 ACE = BENCHMARKS["ace"]
@@ -82,26 +81,12 @@ def append_related(
 ) -> None:
     """The examples of a split, with the trees of the files."""
     spec = ACE.spec(split, lang, path=folder, name=NAME)
-    handle = DatasetHandle(
-        spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
-    )
     store.describe(PARSER, "parser", {"name": "gold"})
     items = [item for item in ACE.read(folder, split, lang) if isinstance(item, Example)]
     rows = [_row(tokenizer, seq, item) for seq, item in enumerate(items)]
-    store.features.append(handle, rows)
+    store.features.append(handle_of(spec, tokenizer), rows)
 
 
 def _row(tokenizer: LoadedTokenizer, seq: int, item: Example) -> ExampleRow:
     parse = parse_from_sentences(list(parse_conllu(item.segments[0].conllu or "")))
-    features = segment_features(parse, *tokenizer.encode(parse.text))
-    return ExampleRow(
-        seq,
-        item.example_id,
-        fingerprint([item.example_id, parse.text]),
-        PARSER,
-        (parse.text,),
-        (fingerprint([PARSER, parse.text]),),
-        (features,),
-        item.labels,
-        (np.stack([parse.word_start, parse.word_end], axis=1).astype(np.int32),),
-    )
+    return row_of(tokenizer, PARSER, seq, item.example_id, [parse], item.labels, tokens=True)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from clients.benchmarks import SAMPLE
-from featurestore import DatasetHandle, ExampleRow, FeatureStore
-from service.parsers import Limits, ParseInput, Parser
+from featurestore import ExampleRow, FeatureStore
+from service.parsers import Parser
 from service.tokenizers import LoadedTokenizer
-from syntax.alignment import segment_features
 from syntax.examples import DatasetSpec, LabelSpec
-from syntax.fingerprint import fingerprint
 from syntax.trees.parse import Parse
+from tests.trainer.rows import row_of, tokens_parsed, write_rows
 
 TAGS = LabelSpec("tags", "tags", ("O", "B-THING", "I-THING", "B-ACT", "I-ACT"))
 ERRORS = LabelSpec("errors", "tags", ("c", "i"))
@@ -33,13 +31,9 @@ def append_tagged(
 ) -> None:
     """The bundled sentences: nouns are things, verbs acts and errors; long ones of one intent."""
     spec = DatasetSpec(NAME, split, lang, ("text",), (INTENT, TAGS, ERRORS), "pretokenized")
-    handle = DatasetHandle(
-        spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
-    )
-    store.describe(parser.identity.fingerprint, "parser", {"name": parser.identity.name})
-    lines = enumerate(sentences())
-    rows = [_row(parser, tokenizer, seq, line) for seq, line in lines]
-    store.features.append(handle, [replace(row, labels={}) for row in rows] if blind else rows)
+    rows = [_row(parser, tokenizer, *one) for one in enumerate(sentences())]
+    chosen = [replace(row, labels={}) for row in rows] if blind else rows
+    write_rows(store, parser, tokenizer, spec, chosen)
 
 
 def sentences() -> list[str]:
@@ -49,28 +43,15 @@ def sentences() -> list[str]:
 
 
 def _row(parser: Parser, tokenizer: LoadedTokenizer, seq: int, line: str) -> ExampleRow:
-    own = parser.parse(ParseInput("raw", line), Limits())
-    tokens = tuple(own.form)
-    parse = parser.parse(ParseInput("pretokenized", tokens=tokens), Limits())
-    features = segment_features(parse, *tokenizer.encode(parse.text))
+    parse = tokens_parsed(parser, line)
+    errors = tuple("i" if upos == "VERB" else "c" for upos in parse.upos)
+    labels = {**labels_of(parse), "errors": errors}
     identity = parser.identity.fingerprint
-    return ExampleRow(
-        seq,
-        f"sentence-{seq}",
-        fingerprint([seq, tokens]),
-        identity,
-        (parse.text,),
-        (fingerprint([identity, parse.text]),),
-        (features,),
-        {
-            "intent": INTENT.names[len(tokens) > 9],
-            "tags": _tags(parse),
-            "errors": tuple("i" if upos == "VERB" else "c" for upos in parse.upos),
-        },
-        (np.stack([parse.word_start, parse.word_end], axis=1).astype(np.int32),),
-    )
+    return row_of(tokenizer, identity, seq, f"sentence-{seq}", [parse], labels, tokens=True)
 
 
-def _tags(parse: Parse) -> tuple[str, ...]:
+def labels_of(parse: Parse) -> dict[str, Any]:
+    """Its intent, and the tags of its words."""
     kinds = {"NOUN": "B-THING", "PROPN": "B-THING", "PRON": "B-THING", "VERB": "B-ACT"}
-    return tuple(kinds.get(upos or "", "O") for upos in parse.upos)
+    tags = tuple(kinds.get(upos or "", "O") for upos in parse.upos)
+    return {"intent": INTENT.names[len(parse.form) > 9], "tags": tags}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord
+from featurestore import ExampleRow, FeatureStore, ParseRecord
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
 from syntax.examples import DatasetSpec
 from syntax.fingerprint import fingerprint
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from tests.trainer.rows import handle_of
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -57,9 +58,6 @@ def append_treebank(
 ) -> None:
     """Write some CoNLL-U as a split; the examples of the ``silver`` numbers are not gold."""
     spec = DatasetSpec(name, split, lang, ("text",), (), "gold")
-    handle = DatasetHandle(
-        spec, tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens, matrices=False
-    )
     made_by = "gold" if len(silver) < len(trees) else "another/parser"
     parser = fingerprint([made_by])
     store.describe(parser, "parser", {"name": made_by})
@@ -75,7 +73,7 @@ def append_treebank(
         rows.append(ExampleRow(seq, f"{split}-{seq}", row_key, *made))
     if keep_parses:
         store.parses.append(list({record.key: record for record in records}.values()))
-    store.features.append(handle, rows)
+    store.features.append(handle_of(spec, tokenizer), rows)
 
 
 def recipe(*settings: str) -> Recipe:

@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from clients.cli import build_app
 from featurestore import FeatureStore, open_store
 from featurestore.records import Drop
 from syntax.errors import SpecError
+from tests.trainer.command import parsebank
 from tests.trainer.tagged import append_tagged
 from trainer.evaluation.predict import FailedExample
 from trainer.evaluation.predictions import Prediction
@@ -49,10 +48,6 @@ def store(uri, sample_rows, append_rows) -> Iterator[FeatureStore]:
         append_rows(opened, sample_rows["dev"], "test", "de")
         append_rows(opened, unlabelled(rows), "train", "fr")
         yield opened
-
-
-def parsebank(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)))
 
 
 def test_examples_without_a_label_are_chosen_by_column(store) -> None:

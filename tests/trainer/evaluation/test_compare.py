@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
+from tests.trainer.command import need_no_torch, parsebank
 from trainer.evaluation.compare import EVERY, compare
 from trainer.evaluation.predictions import (
     Prediction,
@@ -175,10 +174,6 @@ def test_an_evaluation_that_is_damaged_is_refused_by_its_file(content, keep) -> 
         compare(one, one, "dev")
 
 
-def parsebank(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)))
-
-
 def test_trained_runs_are_compared_from_the_command_line(store_uri, tmp_path) -> None:
     short = ["--set", "batch_size=8", "--max-steps", "4", "--seed", "1", "--seed", "2"]
     for name in ("true", "false"):
@@ -211,13 +206,5 @@ def test_trained_runs_are_compared_from_the_command_line(store_uri, tmp_path) ->
 
 
 def test_comparing_needs_no_torch(keep) -> None:
-    import subprocess
-    import sys
-
     folder = keep("a", {"en": answers(0, 0.8)})
-    code = (
-        "import sys; from typer.testing import CliRunner; from clients.cli import build_app;"
-        f"run = CliRunner().invoke(build_app(), ['compare', {str(folder)!r}, {str(folder)!r},"
-        " '--split', 'dev', '--json']); sys.exit(run.exit_code or 'torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert need_no_torch(["compare", folder, folder, "--split", "dev", "--json"])

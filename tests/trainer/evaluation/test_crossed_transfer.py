@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from clients.cli import build_app
 from featurestore import DatasetHandle, ExampleRow, open_store
 from service.parsers import Limits, ParseInput
 from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
+from tests.trainer.command import parsebank
 from tests.trainer.tagged import sentences
 from trainer.evaluation.transfer import evaluate_crossed, evaluate_run
 from trainer.loop import train
@@ -90,7 +89,7 @@ def test_the_command_writes_numbers_table_and_heat_map(trained, translated, tmp_
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     arguments = ["evaluate", str(run), "--store", translated, "--split", "dev", "--crossed"]
-    result = CliRunner().invoke(build_app(), arguments)
+    result = parsebank(*arguments)
     assert result.exit_code == 0, result.output
     content = json.loads((run / "crossed-dev.json").read_text("utf-8"))
     score = content["pairs"]["de"]["en"]["accuracy"]

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
-from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
 from syntax.matrices import sgnet_mask
+from tests.trainer.command import parsebank
 from trainer.data import device_batches
 from trainer.evaluation.inspection import Inspected, captured_attention, inspect_example
 from trainer.evaluation.pictures import Panel, draw_panels
@@ -121,10 +120,6 @@ def test_signs_of_formulas_and_foreign_letters_are_drawn_as_they_are(tmp_path) -
     draw_panels([Panel("t", np.eye(4))], labels, tmp_path / "p.svg")
     shown = re.findall(r">([^<>]+)</text>", (tmp_path / "p.svg").read_text("utf-8"))
     assert [text for text in shown if text in labels] == labels * 2
-
-
-def parsebank(*arguments: object) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)))
 
 
 def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(tmp_path) -> None:

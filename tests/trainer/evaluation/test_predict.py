@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 from clients.benchmarks import SAMPLE
-from clients.cli import build_app
 from featurestore import open_store
 from syntax.batches.segments import COLUMNS
 from syntax.errors import SpecError
 from syntax.examples import Example
+from tests.trainer.command import parsebank
 from trainer.evaluation.predict import (
     FailedExample,
     RawExample,
@@ -141,10 +139,6 @@ def test_lines_name_their_texts() -> None:
             examples_of_lines([lines[0], bad], FIELDS)
     with pytest.raises(SpecError, match=r"line 1 is not an example \(it has no 'premise'\)"):
         examples_of_lines(lines[2:], FIELDS)
-
-
-def parsebank(*arguments: str | Path, given: str | None = None) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)), input=given)
 
 
 @pytest.mark.slow

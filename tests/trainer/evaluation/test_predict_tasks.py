@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from clients import Client
-from clients.cli import build_app
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from tests.trainer import everything, related, tagged
+from tests.trainer.command import parsebank
 from trainer.api import predict_stored
 from trainer.evaluation.predict import RawExample, examples_of_lines, given_labels, predict
 from trainer.evaluation.trained import TrainedRun, load_run
@@ -108,15 +107,10 @@ def test_relations_of_given_mentions(client, store, relations, english) -> None:
     assert {one.predicted for one in found} <= set(names)
 
 
-def parsebank(*arguments: str | Path, lines: Sequence[str] = ()) -> Result:
-    given = "".join(f"{line}\n" for line in lines)
-    return CliRunner().invoke(build_app(), [*map(str, arguments)], input=given)
-
-
 def test_the_command_reads_mentions(store, relations, tmp_path) -> None:
-    lines = stored_lines(load_run(relations), store)[:2]
+    lines = "".join(f"{line}\n" for line in stored_lines(load_run(relations), store)[:2])
     options = ("predict", relations, "--store", tmp_path, "--any-parser")
-    found = parsebank(*options, "--file", "-", "--json", lines=lines)
+    found = parsebank(*options, "--file", "-", "--json", given=lines)
     assert found.exit_code == 0, found.output
     assert len(found.stdout.splitlines()) == 2
     alone = parsebank(*options, "Time flies.")

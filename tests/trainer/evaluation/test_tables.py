@@ -6,8 +6,6 @@ import csv
 import json
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,10 +13,9 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from clients.cli import build_app
 from syntax.errors import SpecError, UnknownNameError
+from tests.trainer.command import need_no_torch, parsebank
 from trainer.evaluation.compare import compare
 from trainer.evaluation.predictions import Prediction, predictions_file, write_predictions
 from trainer.evaluation.tables import score_table, systems_of
@@ -228,10 +225,6 @@ def test_latex_is_escaped_and_has_as_many_columns_as_cells(runs) -> None:
     assert "–" not in text
 
 
-def parsebank(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)))
-
-
 def test_the_command_prints_and_writes_tables(runs, tmp_path) -> None:
     shown = parsebank("tables", runs, "--baseline", WITHOUT, "--resamples", "200")
     assert shown.exit_code == 0, shown.output
@@ -245,12 +238,7 @@ def test_the_command_prints_and_writes_tables(runs, tmp_path) -> None:
 
 
 def test_tables_import_no_torch(runs) -> None:
-    code = (
-        "import sys; from typer.testing import CliRunner; from clients.cli import build_app;"
-        f"run = CliRunner().invoke(build_app(), ['tables', {str(runs)!r}]);"
-        "sys.exit(run.exit_code or 'torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert need_no_torch(["tables", runs])
 
 
 @pytest.mark.slow

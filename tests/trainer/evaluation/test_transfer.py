@@ -77,18 +77,6 @@ def test_another_dataset_of_the_same_kind_can_be_scored(
     assert write_table(there, trained).name == "evaluation-elsewhere-dev.json"
 
 
-def test_a_split_without_labels_has_no_scores(trained, tmp_path, sample_rows, append_rows) -> None:
-    bare = [replace(row, labels={}) for row in sample_rows["dev"]]
-    with open_store(tmp_path) as store:
-        append_rows(store, bare, "test", "en")
-        with pytest.raises(
-            SpecError, match=r"no example of sample test en has the label label.*predict"
-        ):
-            evaluate_run(trained, store, "test")
-        append_rows(store, sample_rows["dev"][:3], "test", "de")
-        assert evaluate_run(trained, store, "test", ["de"]).scores["de"].examples == 3
-
-
 def test_unknown_data_are_named(trained, store, tmp_path) -> None:
     with pytest.raises(UnknownDatasetError, match=r"split of sample 'test'\. Known: dev, train"):
         evaluate_run(trained, store, "test")
@@ -136,20 +124,7 @@ def test_requirements_survive_the_models_configuration() -> None:
         Requirements.from_json({})
 
 
-def test_another_tokenizer_is_refused_by_name() -> None:
-    NEEDS.check_tokenizer("a" * 32, "whatever it is called")
-    with pytest.raises(SpecError, match=r"ours \(aaaaaaaaaaaa\), and these are of theirs"):
-        NEEDS.check_tokenizer("b" * 32, "theirs")
-
-
 def test_other_classes_or_another_order_are_refused() -> None:
     NEEDS.check_classes({"label": ("no", "yes")})
     with pytest.raises(SpecError, match="mixed up"):
         NEEDS.check_classes({"label": ("yes", "no")})
-
-
-def test_parsers_are_checked_only_for_languages_trained_on() -> None:
-    NEEDS.check_parsers("en", {"c" * 32: "udpipe/ours"})
-    NEEDS.check_parsers("fr", {"d" * 32: "udpipe/theirs"})
-    with pytest.raises(SpecError, match=r"udpipe/theirs .*`any_parser=True`"):
-        NEEDS.check_parsers("en", {"d" * 32: "udpipe/theirs"})

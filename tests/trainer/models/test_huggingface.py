@@ -12,22 +12,21 @@ from transformers import PreTrainedTokenizerFast, Trainer, TrainingArguments, pi
 
 from service.tokenizers import bundled_tokenizers
 from syntax.errors import SpecError
-from trainer.data import device_batches, open_source, profile_data
+from tests.trainer.runs import batches_of
+from trainer.data import open_source, profile_data
 from trainer.models.build import build_model
 
 CPU = torch.device("cpu")
 
 
 class Streamed(IterableDataset):
-    """The batches of a stream, as the tensors that a model takes."""
+    """Batches as the tensors that a model takes."""
 
-    def __init__(self, source, recipe) -> None:
-        self.source, self.recipe = source, recipe
+    def __init__(self, batches) -> None:
+        self.batches = batches
 
     def __iter__(self):
-        stream = self.source.training_stream(self.recipe, CPU, epoch=0, rank=0, world_size=1)
-        for batch in device_batches(stream, self.recipe, self.source.task, CPU):
-            yield batch.tensors()
+        return (batch.tensors() for batch in self.batches)
 
 
 @pytest.fixture
@@ -37,7 +36,8 @@ def build(store, small_recipe):
     def make(*settings: str):
         recipe = small_recipe(*settings)
         source = open_source(store, recipe, "train", "en")
-        return build_model(recipe, profile_data(source, recipe)), Streamed(source, recipe)
+        model = build_model(recipe, profile_data(source, recipe))
+        return model, batches_of(store, recipe, "train", training=True)
 
     return make
 
@@ -55,7 +55,7 @@ def test_trainer_trains_two_steps_on_the_tensors_of_a_stream(build, tmp_path) ->
         disable_tqdm=True,
         save_strategy="no",
     )
-    trainer = Trainer(model, arguments, lambda items: items[0], batches)
+    trainer = Trainer(model, arguments, lambda items: items[0], Streamed(batches))
     assert trainer.train().global_step == 2
     changed = {
         name for name, weight in model.state_dict().items() if (weight != before[name]).any()
@@ -81,9 +81,9 @@ def test_peft_trains_adapters_alone(build) -> None:
     before = copy.deepcopy(model.state_dict())
     adapted = get_peft_model(model, LoraConfig(r=2, target_modules=["query", "value"]))
     optimizer = torch.optim.SGD([one for one in adapted.parameters() if one.requires_grad], 1.0)
-    for _, inputs in zip(range(2), batches, strict=False):
+    for batch in batches[:2]:
         optimizer.zero_grad()
-        adapted(**inputs).loss.backward()
+        adapted(**batch.tensors()).loss.backward()
         optimizer.step()
     after = adapted.state_dict()
     adapters = {name: weight for name, weight in after.items() if "lora_B" in name}
@@ -96,8 +96,7 @@ def test_peft_trains_adapters_alone(build) -> None:
 @torch.no_grad()
 def test_tensors_give_what_the_batch_gives(build) -> None:
     model, batches = build()
-    stream = batches.source.training_stream(batches.recipe, CPU, epoch=0, rank=0, world_size=1)
-    batch = next(iter(device_batches(stream, batches.recipe, batches.source.task, CPU)))
+    batch = batches[0]
     model.eval()
     (name,) = batch.labels
     tensors = {**batch.tensors(), "labels": batch.labels[name]}

@@ -6,8 +6,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from syntax.errors import SpecError
-from trainer.nn.attention import EAGER, SDPA, LayerSyntax, check_reads_syntax
+from trainer.nn.attention import EAGER, SDPA, LayerSyntax
 
 B, L, N, K, D, LAYERS = 2, 7, 4, 2, 4, 3
 STOCK = {SDPA: "sdpa", EAGER: "eager"}
@@ -46,19 +45,14 @@ def states(model, inputs, **options) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("implementation", [SDPA, EAGER])
-def test_without_syntax_the_encoder_is_the_stock_one(
-    encoder_config, inputs, implementation
+@pytest.mark.parametrize("with_biases", [False, True])
+def test_without_syntax_or_with_biases_of_zero_the_encoder_is_the_stock_one(
+    encoder_config, inputs, implementation, with_biases
 ) -> None:
-    ours = states(build(encoder_config, implementation), inputs)
-    stock = states(build(encoder_config, STOCK[implementation]), inputs)
-    assert (ours - stock).abs().max() <= 1e-6
-
-
-@pytest.mark.parametrize("implementation", [SDPA, EAGER])
-def test_zero_biases_equal_the_stock_encoder(encoder_config, inputs, implementation) -> None:
     zeros = {name: torch.zeros_like(part) for name, part in every_part().items()}
     zeros["factor_BKLL"] += 1
-    ours = states(build(encoder_config, implementation), inputs, syntax=syntax(**zeros))
+    options = {"syntax": syntax(**zeros)} if with_biases else {}
+    ours = states(build(encoder_config, implementation), inputs, **options)
     stock = states(build(encoder_config, STOCK[implementation]), inputs)
     assert (ours - stock).abs().max() <= 1e-6
 
@@ -104,21 +98,3 @@ def test_only_the_first_heads_of_the_chosen_layers_change(bert_config, inputs) -
     changed = (plain[1] - biased[1]).abs().amax((0, 2, 3)) > 0
     assert torch.equal(plain[0], biased[0])
     assert changed.tolist() == [True, True, False, False]
-
-
-@pytest.mark.parametrize("name", ["query_BKLD", "key_BKLD", "value_BKLD"])
-def test_the_gradient_reaches_the_biased_heads(bert_config, inputs, name) -> None:
-    bias = torch.zeros(B, K, L, D, requires_grad=True)
-    parts = [None, LayerSyntax(**{name: bias}), None]
-    torch.manual_seed(0)
-    directions = torch.randn(inputs["attention_mask"].sum(), 16)
-    (states(build(bert_config, SDPA), inputs, syntax=parts) * directions).sum().backward()
-    assert bias.grad is not None
-    assert (bias.grad.abs().amax((0, 2, 3)) > 0).all()
-
-
-def test_an_implementation_that_would_ignore_syntax_is_refused() -> None:
-    check_reads_syntax(SDPA)
-    check_reads_syntax(EAGER)
-    with pytest.raises(SpecError, match="'sdpa', which ignores syntax"):
-        check_reads_syntax("sdpa")

@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from syntax.errors import SpecError
-from tests.trainer.contrasted import with_samples
+from tests.trainer.contrasted import learned, with_samples
+from tests.trainer.runs import reported
 from trainer.loop import train
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import Recipe
 from trainer.options.settings import described, with_settings
-from trainer.progress import Evaluation, Report, outcomes_of
+from trainer.progress import outcomes_of
 from trainer.recipes import RECIPES
 
 OBJECTIVES = 'objectives=[{"name": "phrase.v1"}, {"name": "tree.v1", "projection": true}]'
@@ -29,9 +30,8 @@ def recipe_of(make, model: str, *settings: str) -> Recipe:
 
 @pytest.mark.parametrize("model", ["stock.v1", "sla.v1", "syntax_bert.v1", "sgnet.v1"])
 def test_any_encoder_learns_by_contrasts(store, small_recipe, tmp_path, model) -> None:
-    events: list[Report | Evaluation] = []
-    train(recipe_of(small_recipe, model, "max_steps=4"), store, tmp_path, observers=[events.append])
-    found = [event.losses for event in events if isinstance(event, Report)]
+    _, reports = reported(recipe_of(small_recipe, model, "max_steps=4"), store, tmp_path)
+    found = [report.losses for report in reports]
     assert all(losses["phrase.v1"] > 0 and losses["tree.v1"] > 0 for losses in found)
     last = found[-1]
     total = last["task"] + last["phrase.v1"] + last["tree.v1"]
@@ -40,16 +40,12 @@ def test_any_encoder_learns_by_contrasts(store, small_recipe, tmp_path, model) -
 
 def test_runs_without_a_task_draw_the_same_twice(store, small_recipe, tmp_path) -> None:
     """Samples, and which weights are dropped."""
-    runs = []
-    for number in range(2):
-        events: list[Report | Evaluation] = []
-        settings = ("task.name=trees.v1", "max_steps=6", "warmup_steps=0", "bucket=false")
-        dropped = "objectives.phrase.attention=after_dropout"
-        recipe = recipe_of(small_recipe, "stock.v1", *settings, dropped)
-        train(recipe, store, tmp_path / str(number), observers=[events.append])
-        runs.append([event.losses for event in events if isinstance(event, Report)])
-    assert len(runs[0]) == 6
-    assert runs[0] == runs[1]
+    settings = ("task.name=trees.v1", "max_steps=6", "warmup_steps=0", "bucket=false")
+    dropped = "objectives.phrase.attention=after_dropout"
+    recipe = recipe_of(small_recipe, "stock.v1", *settings, dropped)
+    one, other = (reported(recipe, store, tmp_path / name)[1] for name in ("one", "other"))
+    assert len(one) == 6
+    assert [report.losses for report in one] == [report.losses for report in other]
 
 
 def model_of(bert_config, name: str = "stock.v1", attention: str = SDPA) -> SyntaxModel:
@@ -85,15 +81,8 @@ def test_a_batch_without_samples_has_the_gradients_that_processes_expect(
 def test_each_contrast_can_be_learned(make_batch, bert_config, name) -> None:
     bert_config.hidden_dropout_prob = bert_config.attention_probs_dropout_prob = 0.0
     batch, model = with_samples(make_batch((12, 9)), "phrase", "tree"), model_of(bert_config)
-    optimizer = torch.optim.AdamW(model.train().parameters(), lr=0.01)
-    losses = []
-    for _ in range(40):
-        loss = model(batch).objectives[name]
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert losses[-1] < 0.7 * losses[0]
+    first, last = learned(model.train(), batch, name)
+    assert last < 0.7 * first
 
 
 def test_losses_are_of_the_same_pass_in_eager_and_fused_attention(make_batch, bert_config) -> None:

@@ -9,9 +9,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syntax.errors import SpecError
 from tests.trainer.contrasted import (
-    parsed_batch,
     rows_of,
     samples_of,
     slow_phrase_loss,
@@ -56,15 +54,6 @@ def test_the_loss_equals_its_slow_twin(make_batch, seed, sizes, form, way, per_p
     found = loss_of(batch, rows, phrase_loss=form, per_position=per_position)
     expected = slow_phrase_loss(batch, rows, form, per_position)
     assert float(found) == pytest.approx(expected, abs=2e-5)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_loss_of_real_sentences_equals_its_slow_twin(store, small_recipe, form) -> None:
-    parsed = parsed_batch(store, small_recipe, "phrase(probability=0.5)")
-    rows = rows_of(states_of(parsed), parsed)
-    assert len(parsed.extra("phrase_anchor")) > 20
-    found = float(loss_of(parsed, rows, phrase_loss=form))
-    assert found == pytest.approx(slow_phrase_loss(parsed, rows, form), abs=2e-5)
 
 
 def test_where_an_encoder_attends_locally_the_mix_counts(make_batch) -> None:
@@ -140,19 +129,6 @@ def test_the_loss_of_synclm_is_never_above_0_and_has_a_floor() -> None:
     assert float(best) == pytest.approx(-math.log1p(10 * math.exp(10 * math.log(2))), abs=1e-3)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_padding_changes_no_loss(make_batch, form) -> None:
-    short = with_samples(make_batch(pad=0), "phrase(probability=1)")
-    L = short.input_ids_BL.shape[1]
-    long = with_samples(make_batch(pad=L), "phrase(probability=1)")
-    states = states_of(long)
-    losses = [
-        float(loss_of(batch, rows_of(states[:, :size], batch), phrase_loss=form))
-        for batch, size in ((short, L), (long, 2 * L))
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
 def test_only_the_rows_of_samples_are_computed(make_batch, monkeypatch) -> None:
     batch = with_samples(make_batch((12, 40)), "phrase(negatives=2, max_samples=1)")
     rows, asked = rows_of(states_of(batch), batch), []
@@ -210,15 +186,6 @@ def test_without_samples_the_loss_is_0_and_has_a_gradient(make_batch, form) -> N
     assert not states.grad.any()
 
 
-def test_an_example_without_samples_does_not_count(make_batch) -> None:
-    batch = with_samples(make_batch((12, 3, 9)), "phrase(probability=1)")
-    assert batch.extra("phrase_offsets").diff().eq(0).tolist() == [False, True, False]
-    rows = rows_of(states_of(batch), batch)
-    assert float(loss_of(batch, rows)) == pytest.approx(
-        slow_phrase_loss(batch, rows, "as_published"), abs=1e-5
-    )
-
-
 def test_weights_after_dropout_are_drawn_in_training_alone(make_batch) -> None:
     batch = with_samples(make_batch(), "phrase(probability=1)")
     rows = rows_of(states_of(batch), batch, dropout=0.5)
@@ -227,9 +194,3 @@ def test_weights_after_dropout_are_drawn_in_training_alone(make_batch) -> None:
     assert torch.equal(one.eval()(encoding, batch), loss_of(batch, rows))
     assert one.train()(encoding, batch) != one.eval()(encoding, batch)
     assert torch.equal(objective().train()(encoding, batch), loss_of(batch, rows))
-
-
-@pytest.mark.parametrize("temperature", [0.0, -0.1, 1.5, math.nan])
-def test_a_temperature_out_of_range_is_refused(temperature) -> None:
-    with pytest.raises(SpecError, match=r"objectives\.phrase\.v1\.temperature is"):
-        PhraseContrastOptions(temperature=temperature)

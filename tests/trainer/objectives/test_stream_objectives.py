@@ -10,6 +10,7 @@ import torch
 from featurestore import open_store
 from syntax.errors import SpecError
 from tests.trainer.everything import recipe_for
+from tests.trainer.runs import reported
 from tests.trainer.sampled import CriticOptions, FirstOptions, NearOptions
 from tests.trainer.treebank import DOG, DU, GO, append_treebank
 from tests.trainer.treebank import recipe as treebank_recipe
@@ -17,7 +18,6 @@ from trainer.loop import Run, train
 from trainer.objectives import OBJECTIVES, ObjectiveEntry
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
-from trainer.progress import Evaluation, Report
 from trainer.schedule import check_trained, new_optimizers
 
 
@@ -41,14 +41,12 @@ def test_an_objective_reads_samples_of_any_encoder(
     store, small_recipe, tmp_path, model, matrices
 ) -> None:
     settings = (f"model.name={model}", f"data.matrices={matrices}", "samplers=phrase(negatives=3)")
-    events: list[Report | Evaluation] = []
     recipe = small_recipe(
         *settings, NEAR, "max_steps=12", "joint_root=false", "separator_edge=none"
     )
-    run = train(recipe, store, tmp_path, observers=[events.append])
-    found = [event.losses for event in events if isinstance(event, Report)]
-    assert all(losses["near.v1"] > 0 for losses in found)
-    last = found[-1]
+    run, reports = reported(recipe, store, tmp_path)
+    assert all(report.losses["near.v1"] > 0 for report in reports)
+    last = reports[-1].losses
     further = sum(one.weight * last.get(one.name, 0.0) for one in run.recipe.objectives)
     assert last["loss"] == pytest.approx(last["task"] + further, rel=1e-5)
 
@@ -99,9 +97,7 @@ def test_a_critic_learns_by_its_own_loss_and_teaches_the_encoder_nothing(
 
 
 def test_a_stream_without_a_task_has_the_loss_of_its_objectives(everything, tmp_path) -> None:
-    events: list[Report | Evaluation] = []
-    run = train(with_critic(), everything, tmp_path, observers=[events.append])
-    report = next(event for event in events if isinstance(event, Report))
+    run, (report, *_) = reported(with_critic(), everything, tmp_path)
     losses = report.losses
     assert "other/task" not in losses
     assert losses["other/loss"] == pytest.approx(2 * losses["other/critic.v1"], rel=1e-6)
@@ -206,11 +202,10 @@ FIRST = 'objectives=[{"name": "first.v1", "weight": 100}]'
 def test_an_objective_reads_the_attention_of_any_encoder_and_teaches_it(
     store, small_recipe, tmp_path, model
 ) -> None:
-    events: list[Report | Evaluation] = []
     own = ("joint_root=false", "separator_edge=none", "max_steps=12", "model.attention=eager")
     recipe = small_recipe(f"model.name={model}", FIRST, *own)
-    train(recipe, store, tmp_path, observers=[events.append])
-    paid = [event.losses["first.v1"] for event in events if isinstance(event, Report)]
+    _, reports = reported(recipe, store, tmp_path)
+    paid = [report.losses["first.v1"] for report in reports]
     assert 0 < paid[-1] < 0.9 * paid[0] < 1
 
 

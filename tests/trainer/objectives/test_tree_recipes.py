@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from clients.cli import build_app
 from featurestore import open_store
+from tests.trainer.command import parsebank
 from tests.trainer.treebank import NAME, append_treebank
 from trainer.loop import train
 from trainer.options import Recipe
@@ -63,7 +62,7 @@ def sample(tmp_path_factory) -> Path:
     """A store of the bundled sample, filled by the command line."""
     folder = tmp_path_factory.mktemp("sample") / "store"
     command = "backfill sample --split train,dev --lang en --limit 16 --name text --store"
-    found = CliRunner().invoke(build_app(), [*command.split(), str(folder)])
+    found = parsebank(*command.split(), str(folder))
     assert found.exit_code == 0, found.output
     return folder
 
@@ -79,7 +78,7 @@ def sample(tmp_path_factory) -> Path:
 def test_recipes_run_by_the_command_line(sample, tmp_path, name) -> None:
     sets = [part for one in SHORT for part in ("--set", one)]
     where = ["--store", str(sample), "--output", str(tmp_path / "run"), "--max-steps", "4"]
-    found = CliRunner().invoke(build_app(), ["train", name, *where, *sets])
+    found = parsebank("train", name, *where, *sets)
     assert found.exit_code == 0, (found.output, found.exception)
     result = read_result(tmp_path / "run")
     assert result["steps"] == 4

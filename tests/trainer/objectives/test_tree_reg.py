@@ -27,6 +27,7 @@ from tests.trainer.bracketed import (
     sentence_arrays,
     with_targets,
 )
+from tests.trainer.contrasted import learned
 from trainer.loop import Run, train
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
@@ -261,12 +262,5 @@ def test_a_tree_can_be_learned(bert_config) -> None:
     bert_config.hidden_dropout_prob = bert_config.attention_probs_dropout_prob = 0.0
     batch = bracketed_batch(SIZES)
     model, _ = objective_of(bert_config)
-    optimizer = torch.optim.AdamW(model.train().parameters(), lr=0.01)
-    losses = []
-    for _ in range(40):
-        loss = model(batch).objectives["tree_reg.v1"]
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert losses[-1] < 0.7 * losses[0]
+    first, last = learned(model.train(), batch, "tree_reg.v1")
+    assert last < 0.7 * first

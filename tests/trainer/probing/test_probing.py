@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from clients.benchmarks import UD_PROBE
-from clients.cli import build_app
 from featurestore import DatasetHandle, ExampleRow, open_store
 from syntax.alignment import segment_features
-from syntax.errors import SpecError, UnknownNameError
+from syntax.errors import SpecError
 from syntax.examples import Example
 from syntax.fingerprint import fingerprint
 from syntax.matrices import ancestor_mask, tree_distance
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.ud import upos_id
+from tests.trainer.command import parsebank
 from tests.trainer.conftest import random_forest
 from trainer.options import FrozenOptions
 from trainer.probing import structure
@@ -294,30 +293,22 @@ def probe(*arguments: object) -> list[str]:
 def test_the_command_probes_and_goes_on_with_what_is_missing(probed_store, tmp_path) -> None:
     output, picture = tmp_path / "curves.json", tmp_path / "curves.svg"
     where = ("--store", probed_store, "--output", output, "--layers", "0,2")
-    first = CliRunner().invoke(
-        build_app(), probe("parsebank-tiny", "--task", "subj_number", *where)
-    )
+    first = parsebank(*probe("parsebank-tiny", "--task", "subj_number", *where))
     assert first.exit_code == 0, first.output
     assert "24 texts without the label" in first.stderr
     content = json.loads(output.read_text("utf-8"))
     content["tasks"]["subj_number"]["layers"][0]["score"] = 0.123
     output.write_text(json.dumps(content), "utf-8")
     arguments = probe("parsebank-tiny", "--task", "subj_number,arc", *where, "--picture", picture)
-    second = CliRunner().invoke(build_app(), arguments)
+    second = parsebank(*arguments)
     assert second.exit_code == 0, second.output
     header, *rows = [line.split("\t") for line in second.stdout.splitlines()]
     assert header[:3] == ["task", "layer", "score"]
     assert rows[0][:3] == ["subj_number", "0", "12.30"]  # it was not computed again
     assert [row[:2] for row in rows[2:]] == [["arc", "0"], ["arc", "2"]]
     assert "majority class" in picture.read_text("utf-8")
-    again = CliRunner().invoke(build_app(), [*arguments, "--pool", "max"])
+    again = parsebank(*arguments, "--pool", "max")
     assert "12.30" not in again.stdout  # other options, so nothing is kept
-
-
-def test_a_probe_that_does_not_exist_lists_the_known_ones(probed_store) -> None:
-    where = ("--store", probed_store)
-    found = CliRunner().invoke(build_app(), probe("parsebank-tiny", "--task", "uops", *where))
-    assert isinstance(found.exception, UnknownNameError) or "Did you mean 'upos'" in found.output
 
 
 @pytest.mark.slow
@@ -326,13 +317,11 @@ def test_a_run_of_sg_net_has_its_own_layer_above_the_encoder(store_uri, tmp_path
     small = ("encoder=parsebank-tiny", "weights=random", "max_steps=1", "data.dataset=sample")
     sets = [part for one in small for part in ("--set", one)]
     where = ("--store", store_uri)
-    trained = CliRunner().invoke(
-        build_app(), ["train", "sgnet-snli", *where, "--output", str(run), *sets]
-    )
+    trained = parsebank("train", "sgnet-snli", *where, "--output", str(run), *sets)
     assert trained.exit_code == 0, trained.output
     asked = ("--task", "upos", "--mask", "--splits", "train,dev,dev", "--dataset", "sample")
     quick = ("--hidden", "4", "--dropout", "0", "--seeds", "1", "--no-control", "--json")
-    found = CliRunner().invoke(build_app(), ["probe", str(run), *where, *asked, *quick])
+    found = parsebank("probe", str(run), *where, *asked, *quick)
     assert found.exit_code == 0, found.output
     layers = [one["layer"] for one in json.loads(found.stdout)["tasks"]["upos"]["layers"]]
     assert layers == [0, 1, 2, 3, MASK]

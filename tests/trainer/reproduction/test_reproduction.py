@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from clients.cli import build_app
-from syntax.errors import SpecError, UnknownNameError
+from syntax.errors import SpecError
 from syntax.trees.conllu import read_conllu
+from tests.trainer.command import parsebank
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import account, data_hash, figure_rows, page
@@ -66,7 +65,9 @@ def test_a_smaller_trial_is_only_consistent(holds: bool | None, small: str, full
     assert Findings([], holds).verdict(reduced=False) == full
 
 
-def trial(folder: Path, data: Path) -> Trial:
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """A small trial, whose data lie in the folder of the test."""
     row = Row(
         name="dependency-distances",
         claim="A claim",
@@ -78,31 +79,31 @@ def trial(folder: Path, data: Path) -> Trial:
         reductions={"small": "shorter"},
         seeds={"small": 2},
     )
-    return Trial(row, folder, data, "small", (1, 2))
+    (tmp_path / "treebanks" / "X").mkdir(parents=True)
+    return Trial(row, tmp_path / "out", tmp_path, "small", (1, 2))
 
 
-def test_a_grid_measures_condition_beside_condition(tmp_path: Path) -> None:
+def test_a_grid_measures_condition_beside_condition(trial: Trial) -> None:
     order: list[tuple[str, int]] = []
 
     def measured(condition: str, seed: int) -> str:
         order.append((condition, seed))
         return f"{condition}{seed}"
 
-    found = trial(tmp_path, tmp_path).grid(("a", "b"), measured)
+    found = trial.grid(("a", "b"), measured)
     assert found == {"a": ["a1", "a2"], "b": ["b1", "b2"]}
     assert order == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
 
 
-def test_missing_data_is_named_with_its_origin(tmp_path: Path) -> None:
+def test_missing_data_is_named_with_its_origin(trial: Trial) -> None:
+    trial.check_data()
+    (trial.data / "treebanks" / "X").rmdir()
     with pytest.raises(SpecError, match=r"treebanks/X \(https://example.org\)"):
-        trial(tmp_path, tmp_path).check_data()
+        trial.check_data()
 
 
-def test_an_account_can_be_shown(tmp_path: Path) -> None:
-    (tmp_path / "treebanks" / "X").mkdir(parents=True)
-    one = trial(tmp_path / "out", tmp_path)
-    one.check_data()
-    content = json.loads(json.dumps(account(one, one.row.run(one))))
+def test_an_account_can_be_shown(trial: Trial) -> None:
+    content = json.loads(json.dumps(account(trial, trial.row.run(trial))))
     assert content["verdict"] == "smaller trial: consistent"
     assert content["command"] == "parsebank reproduce dependency-distances --size small --seeds 2"
     assert figure_rows(content) == [("LAS", "1.00", "3.00", "1.41", "-9.71 to 15.71", 2)]
@@ -112,10 +113,9 @@ def test_an_account_can_be_shown(tmp_path: Path) -> None:
     assert "| LAS | 1.00 | 3.00 ± 1.41 | 2 |" in shown
 
 
-def test_errata_stand_beside_figures_that_stay(tmp_path: Path) -> None:
-    (tmp_path / "treebanks" / "X").mkdir(parents=True)
-    one = trial(tmp_path / "out", tmp_path)
-    content = account(one, Findings([Figure("LAS", 3.0, (1.0,)), Figure("UAS", 4.0, (2.0,))], True))
+def test_errata_stand_beside_figures_that_stay(trial: Trial) -> None:
+    figures = [Figure("LAS", 3.0, (1.0,)), Figure("UAS", 4.0, (2.0,))]
+    content = account(trial, Findings(figures, holds=True))
     own = {"published": {"LAS": 5.0}, "unpublished": ["UAS"], "source": "Table 3", "notes": ["sic"]}
     shown = page([content], {"dependency-distances-small": own})
     assert "| LAS | 5.00 | 1.00 |" in shown
@@ -127,22 +127,18 @@ def test_errata_stand_beside_figures_that_stay(tmp_path: Path) -> None:
         page([content], {"dependency-distances-small": {"unpublished": ["F1"]}})
 
 
-def test_a_listing_is_shown_before_the_figures(tmp_path: Path) -> None:
-    (tmp_path / "treebanks" / "X").mkdir(parents=True)
-    one = trial(tmp_path / "out", tmp_path)
+def test_a_listing_is_shown_before_the_figures(trial: Trial) -> None:
     listing = Listing("what is lost", ("release", "lost"), (("A", "3 of 4"),))
     findings = Findings([Figure("LAS", None, (1.0,))], holds=True, listings=(listing,))
-    shown = page([json.loads(json.dumps(account(one, findings)))])
+    shown = page([json.loads(json.dumps(account(trial, findings)))])
     assert shown.index("| A | 3 of 4 |") < shown.index("| LAS |")
 
 
-def test_failed_commands_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "treebanks" / "X").mkdir(parents=True)
-    one = trial(tmp_path / "out", tmp_path)
-    one.folder.mkdir()
+def test_failed_commands_are_counted(trial: Trial, tmp_path: Path) -> None:
+    trial.folder.mkdir()
     with pytest.raises(SpecError, match="`parsebank train` ended with 1"):
-        one.parsebank("train", "no-such-recipe", "--store", str(tmp_path / "store"))
-    content = account(one, one.row.run(one))
+        trial.parsebank("train", "no-such-recipe", "--store", str(tmp_path / "store"))
+    content = account(trial, trial.row.run(trial))
     assert content["runs"]["finished"] == 0
     (failed,) = content["runs"]["failed"]
     assert (failed["command"], failed["code"]) == ("train", 1)
@@ -209,40 +205,38 @@ def test_results_were_judged_by_the_rule_that_stands(path: Path) -> None:
     assert content["data"].keys() == {source.path for source in ROWS[content["row"]].data}
 
 
-def test_the_settings_of_small_trials_fit_their_recipes() -> None:
-    parsers = (transfer.SELFATT, transfer.RNN)
-    assert all(
-        with_settings(RECIPES[one](), transfer.SMALL).training.epochs == 12 for one in parsers
-    )
-    for recipe in transfer.STACK.values():
-        assert with_settings(RECIPES[recipe](), transfer.SMALL_STACK).training.epochs == 3
-    assert with_settings(RECIPES[transfer.RNN](), transfer.SMALL_POSITIONS).training.epochs == 2
-    for recipe, *settings in filter(None, wolof.CONDITIONS.values()):
-        small = (*wolof.SMALL["pretraining"], *settings)
-        assert with_settings(RECIPES[recipe](), small).training.max_steps == 2500
-    assert with_settings(RECIPES["microbert-ud-frozen"](), wolof.SMALL["parser"])
-    assert with_settings(RECIPES["microbert-ner"](), wolof.SMALL["tagger"])
+UDPRLM = (*udprlm.SMALL["encoder"], *udprlm.SMALL["training"])
+FITTING = [
+    *((parser, transfer.SMALL, {"epochs": 12}) for parser in (transfer.SELFATT, transfer.RNN)),
+    *((parser, transfer.SMALL_STACK, {"epochs": 3}) for parser in transfer.STACK.values()),
+    (transfer.RNN, transfer.SMALL_POSITIONS, {"epochs": 2}),
+    *(
+        (name, (*wolof.SMALL["pretraining"], *settings), {"max_steps": 2500})
+        for name, *settings in filter(None, wolof.CONDITIONS.values())
+    ),
+    ("microbert-ud-frozen", wolof.SMALL["parser"], {}),
+    ("microbert-ner", wolof.SMALL["tagger"], {}),
+    *(("udprlm-parser", (*udprlm.SMALL["parser"], *x), {}) for x in udprlm.CONDITIONS.values()),
+    *((f"udprlm-phase-{phase}", UDPRLM, {"batch_size": 32}) for phase in (1, 2)),
+    *((sla.RECIPE, (*sla.SETTINGS["small"], *x), {"epochs": 1}) for x in sla.CONDITIONS.values()),
+    *(
+        (name, (*syntax_encoder.SETTINGS["small"], *settings), {"epochs": 2})
+        for name in syntax_encoder.TASKS
+        for settings in syntax_encoder.CONDITIONS.values()
+    ),
+    (noise.RECIPE, noise.SETTINGS["small"], {"epochs": 2, "keep": "last"}),
+    ("parser", parsers.SETTINGS["small"], {"epochs": 2}),
+    ("parser", parsers.SETTINGS["full"], {"epochs": 6}),
+]
 
 
-def test_the_settings_of_small_arms_fit_their_recipes() -> None:
+def test_the_settings_of_trials_fit_their_recipes() -> None:
+    for name, settings, expected in FITTING:
+        training = with_settings(RECIPES[name](), settings).training
+        assert {option: getattr(training, option) for option in expected} == expected, name
     for settings in adversarial.CONDITIONS.values():
         made = with_settings(RECIPES[adversarial.RECIPE](), (*adversarial.SMALL, *settings))
         assert made.training.delay == made.training.epochs / 2
-    for settings in udprlm.CONDITIONS.values():
-        assert with_settings(RECIPES["udprlm-parser"](), (*udprlm.SMALL["parser"], *settings))
-    for phase in ("udprlm-phase-1", "udprlm-phase-2"):
-        small = (*udprlm.SMALL["encoder"], *udprlm.SMALL["training"])
-        assert with_settings(RECIPES[phase](), small).training.batch_size == 32
-
-
-def test_the_settings_of_classifiers_fit_their_recipes() -> None:
-    for settings in sla.CONDITIONS.values():
-        made = with_settings(RECIPES[sla.RECIPE](), (*sla.SETTINGS["small"], *settings))
-        assert made.training.epochs == 1
-    for recipe in syntax_encoder.TASKS:
-        for settings in syntax_encoder.CONDITIONS.values():
-            changed = (*syntax_encoder.SETTINGS["small"], *settings)
-            assert with_settings(RECIPES[recipe](), changed).training.epochs == 2
 
 
 def test_pairs_of_languages_stay_aligned_where_files_are_divided(tmp_path: Path) -> None:
@@ -280,17 +274,6 @@ def test_noise_matters_where_its_fall_is_told_from_the_spread(
     found = noise.findings([93.0] * 3, noisy)
     assert found.holds is holds
     assert noise.findings([93.0] * 3, [{0.0: 93.0, 1.0: 94.0}] * 3).holds is False
-
-
-def test_the_settings_of_the_noise_study_fit_its_recipe() -> None:
-    made = with_settings(RECIPES[noise.RECIPE](), noise.SETTINGS["small"])
-    assert (made.training.epochs, made.training.keep) == (2, "last")
-
-
-def test_the_settings_of_the_parser_fit_its_recipe() -> None:
-    for size, epochs in (("small", 2), ("full", 6)):
-        made = with_settings(RECIPES["parser"](), parsers.SETTINGS[size])
-        assert made.training.epochs == epochs
 
 
 def test_gold_words_are_scored_as_tokens_of_their_own() -> None:
@@ -375,9 +358,7 @@ def test_coefficients_are_of_each_seed() -> None:
 def test_the_list_says_what_is_missing_and_who_needs_it(tmp_path: Path) -> None:
     (tmp_path / "tokenizers" / "bert-base-multilingual-cased").mkdir(parents=True)
     output = ("--output", str(tmp_path / "trials"))
-    found = CliRunner().invoke(
-        build_app(), ["reproduce", "--list", "--data", str(tmp_path), *output]
-    )
+    found = parsebank("reproduce", "--list", "--data", str(tmp_path), *output)
     assert found.exit_code == 0
     rows, missing = found.stdout.split("missing data\tfrom\tneeded by\n")
     assert "\tdata: 1 of 2 missing" in rows.splitlines()[1]  # dependency-distances
@@ -393,24 +374,16 @@ def test_the_list_says_what_is_missing_and_who_needs_it(tmp_path: Path) -> None:
 
 
 def test_the_list_in_json_has_what_each_row_lacks(tmp_path: Path) -> None:
-    found = CliRunner().invoke(
-        build_app(), ["reproduce", "--list", "--json", "--data", str(tmp_path)]
-    )
+    found = parsebank("reproduce", "--list", "--json", "--data", str(tmp_path))
     noise = next(row for row in json.loads(found.stdout) if row["row"] == "noise")
     assert noise["state"] == "data: 2 of 2 missing"
     assert list(noise["missing"]) == ["benchmarks/atis", "encoders/all-MiniLM-L6-v2"]
 
 
-def test_an_unknown_row_is_an_error(tmp_path: Path) -> None:
-    found = CliRunner().invoke(build_app(), ["reproduce", "transfers", "--output", str(tmp_path)])
-    assert isinstance(found.exception, UnknownNameError) or "transfer" in found.output
-    assert found.exit_code != 0
-
-
 @pytest.mark.slow
 def test_table_3_4_is_reproduced(tmp_path: Path, data_dir: Path) -> None:
     arguments = ["reproduce", "dependency-distances", "--output", str(tmp_path)]
-    found = CliRunner().invoke(build_app(), [*arguments, "--data", str(data_dir), "--json"])
+    found = parsebank(*arguments, "--data", str(data_dir), "--json")
     assert found.exit_code == 0, found.output
     findings = tmp_path / "dependency-distances-small" / "findings.json"
     content = json.loads(findings.read_text(encoding="utf-8"))

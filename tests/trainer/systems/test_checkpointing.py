@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from syntax.errors import SpecError
-from syntax.matrices import MATRICES
 from trainer.models.build import recompute_activations
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
@@ -36,16 +35,8 @@ def gradients(model: SyntaxModel, batch) -> list[torch.Tensor | None]:
 @pytest.mark.parametrize(
     "name", ["sgnet.v1", "sgnet_transformer.v1", "sla.v1", "syntax_bert.v1", "transformer.v1"]
 )
-def test_gradients_are_equal_with_and_without(name, bert_config, make_batch, with_extra) -> None:
-    batch = make_batch()
-    for matrix in SYSTEMS[name].options().matrices():
-        if matrix not in ("distance", "depth", "ancestor"):
-
-            def make(parents, special, upos, matrix=matrix):
-                tags = {"upos": upos} if name == "sla.v1" else {}
-                return MATRICES[matrix](parents, special=special, **tags)
-
-            batch = with_extra(batch, matrix, make)
+def test_gradients_are_equal_with_and_without(name, bert_config, batch_for) -> None:
+    batch = batch_for(SYSTEMS[name].options())
     model = model_of(name, bert_config)
     plain = gradients(model, batch)
     calls = []

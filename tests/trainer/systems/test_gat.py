@@ -4,14 +4,12 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
-from syntax.trees.ud import DEPREL, UPOS
+from syntax.trees.ud import UPOS
 from trainer.nn.tags import tag_ids
 from trainer.systems.syntax_mbert.gat import (
     AdditiveGraphAttention,
     DotProductGraphAttention,
-    GraphEncoder,
     allowed,
 )
 
@@ -120,27 +118,3 @@ def test_specials_and_untagged_pieces_have_tags_of_their_own(make_batch) -> None
     assert ids[0] == len(UPOS)
     assert ids[2:4] == [7, len(UPOS) + 2]
     assert ids[5:] == [len(UPOS) + 1, 0]
-
-
-@pytest.mark.parametrize("variant", ["as_published", "as_released"])
-@torch.no_grad()
-def test_the_graph_encoder_is_blind_to_padding_and_company(variant, make_batch, take_row) -> None:
-    encoder = GraphEncoder(
-        WIDTH, variant=variant, heads=HEADS, head_size=SIZE, use_deprel=True
-    ).eval()
-    words, batch = nn.Embedding(60, WIDTH), make_batch(roots=0.2, pad=2)
-    together = encoder(words(batch.input_ids_BL), batch)
-    assert together.isfinite().all()
-    for row in range(len(batch)):
-        alone = take_row(batch, row)
-        expected = encoder(words(alone.input_ids_BL), alone)[0]
-        assert (together[row, : len(expected)] - expected).abs().max() < 1e-5
-
-
-def test_tags_and_relations_are_read_only_when_asked_for(batch) -> None:
-    encoder = GraphEncoder(WIDTH, heads=HEADS, head_size=SIZE, use_upos=False, use_deprel=True)
-    assert encoder.upos is None
-    assert encoder.deprel is not None
-    assert encoder.deprel.num_embeddings == len(DEPREL) + 3
-    words = torch.randn(*batch.input_ids_BL.shape, WIDTH)
-    assert encoder(words, batch).shape == (3, 12, HEADS * SIZE)

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.inspect import inspect_store
 from syntax.errors import SpecError
 from tests.trainer.recorded import TWO, without_gpu
 from tests.trainer.related import append_related, write_related
-from trainer.data import device_batches, open_source
+from tests.trainer.runs import batches_of, finished, recipes_of
 from trainer.evaluation.inspection import inspect_example
 from trainer.evaluation.trained import load_run, open_language
 from trainer.evaluation.transfer import evaluate_run
@@ -23,8 +22,6 @@ from trainer.loop import train
 from trainer.nn.attention import EAGER
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.report import result_of
-from trainer.results import write_result
 
 SMALL = (
     *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),
@@ -32,24 +29,18 @@ SMALL = (
 )
 
 
-@pytest.fixture(scope="session")
-def related_uri(tmp_path_factory, english, tokenizer) -> str:
+@pytest.fixture(scope="module")
+def related(tmp_path_factory, english, tokenizer) -> Iterator[FeatureStore]:
     folder = tmp_path_factory.mktemp("related")
-    write_related(folder / "ace", english)
     with open_store(folder / "store") as store:
-        for split in ("train", "dev"):
-            append_related(store, tokenizer, folder / "ace", split)
-    return str(folder / "store")
-
-
-@pytest.fixture
-def related(related_uri) -> Iterator[FeatureStore]:
-    with open_store(related_uri) as store:
+        append_all(store, english, tokenizer, folder / "ace")
         yield store
 
 
-def recipes_of(task: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name == task]
+def append_all(store, parser, tokenizer, folder, **pairs: int) -> None:
+    write_related(folder, parser, **pairs)
+    for split in ("train", "dev"):
+        append_related(store, tokenizer, folder, split)
 
 
 @pytest.mark.parametrize("name", recipes_of("relation.v1"))
@@ -78,10 +69,8 @@ def test_what_is_trained_as_published_stays_as_it_is(name, losses, related, tmp_
 def test_the_tree_is_pruned_around_the_mentions(related) -> None:
     """The stream marks the mentions by their label columns."""
     recipe = with_settings(RECIPES["gate-relation"](), [*SMALL, "prune=0"])
-    source = open_source(related, recipe, "dev", "en")
-    stream = source.evaluation_stream(recipe)
     cut = 0
-    for batch in device_batches(stream, recipe, source.task, torch.device("cpu")):
+    for batch in batches_of(related, recipe):
         distance = batch.extra(recipe.model.distance)
         for row, size in enumerate(batch.lengths_B.tolist()):
             marked = (batch.labels["subject"][row] > 0) | (batch.labels["object"][row] > 0)
@@ -101,8 +90,7 @@ def test_another_model_trains_on_the_task(related, tmp_path) -> None:
 
 def test_a_run_is_evaluated_on_the_states_that_it_learned_from(related, tmp_path) -> None:
     recipe = with_settings(RECIPES["gate-relation"](), [*SMALL, "max_steps=2"])
-    run = train(recipe, related, tmp_path)
-    write_result(result_of(run), tmp_path)
+    run = finished(recipe, related, tmp_path)
     table = evaluate_run(tmp_path, related, "dev")
     assert table.scores["en"].f1 == pytest.approx(run.progress.best.headline)
     assert "states" in table.data["en"]["fingerprints"]
@@ -115,10 +103,8 @@ def test_a_run_is_evaluated_on_the_states_that_it_learned_from(related, tmp_path
 @pytest.mark.slow
 def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> None:
     """The second waits for the first, and finds them."""
-    write_related(tmp_path / "ace", english)
     with open_store(tmp_path / "store") as store:
-        for split in ("train", "dev"):
-            append_related(store, tokenizer, tmp_path / "ace", split)
+        append_all(store, english, tokenizer, tmp_path / "ace")
         examples = sum(len(store.dataset("related", split=one)) for one in ("train", "dev"))
     settings = [part for one in (*SMALL, "max_steps=2") for part in ("--set", one)]
     places = ("--store", str(tmp_path / "store"), "--output", str(tmp_path / "run"))
@@ -132,7 +118,6 @@ def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> 
 @pytest.mark.slow
 def test_trees_help_where_the_label_is_about_the_tree(tmp_path, english, tokenizer) -> None:
     """Whether one mention is the head of the other; by more than seeds explain, seed by seed."""
-    write_related(tmp_path / "ace", english, pairs=10)
     settings = (
         *("data.dataset=related", "encoder=parsebank-tiny", "weights=random", "threads=1"),
         *("head_size=16", "feed_forward=128", "prune=-1", "deltas=[1, 1, 1, 1]", "layer=0"),
@@ -143,8 +128,7 @@ def test_trees_help_where_the_label_is_about_the_tree(tmp_path, english, tokeniz
     )
     scores = {True: [], False: []}
     with open_store(tmp_path / "store") as store:
-        for split in ("train", "dev"):
-            append_related(store, tokenizer, tmp_path / "ace", split)
+        append_all(store, english, tokenizer, tmp_path / "ace", pairs=10)
         for seed in range(5):
             for trees in scores:
                 further = (f"training.seed={seed}", f"use_syntax={str(trees).lower()}")

@@ -7,6 +7,7 @@ import logging
 import pickle
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,12 @@ from typer.testing import CliRunner
 
 from clients.benchmarks import SAMPLE
 from clients.cli import build_app
-from featurestore import TreebankTooLargeError, open_store, with_repeated
+from featurestore import FeatureStore, TreebankTooLargeError, open_store, with_repeated
 from service.tokenizers import bundled_tokenizers
 from syntax.contrast import read_sampler
 from syntax.errors import ModelLoadError, SpecError
+from tests.trainer.runs import batches_of, finished, resumed
 from trainer.api import evaluate
-from trainer.data import device_batches, open_source
 from trainer.evaluation.export import export_encoder
 from trainer.evaluation.trained import load_model
 from trainer.loop import Run, train
@@ -32,10 +33,9 @@ from trainer.nn.encoder import Encoder
 from trainer.nn.relative import RelativeBertModel
 from trainer.nn.stock import new_stock
 from trainer.options import MicroBertOptions, Recipe
-from trainer.options.settings import recipe_from_json, with_settings
+from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.report import result_of
-from trainer.results import RESULT, FinishedRun, write_result
+from trainer.results import RESULT, FinishedRun
 
 SMALL = (
     *("model.hidden_size=16", "model.heads=2", "model.layers=2", "model.feed_forward=16"),
@@ -46,20 +46,13 @@ SMALL = (
 
 
 @pytest.fixture(scope="module")
-def silver_uri(tmp_path_factory, sample_rows, append_rows) -> str:
+def silver(tmp_path_factory, sample_rows, append_rows) -> Iterator[FeatureStore]:
     """Twenty parsed examples, and two of a treebank."""
-    uri = str(tmp_path_factory.mktemp("silver") / "store")
-    with open_store(uri) as store:
+    with open_store(str(tmp_path_factory.mktemp("silver") / "store")) as store:
         append_rows(store, sample_rows["train"][:20], "train", "en", "silver")
         append_rows(store, sample_rows["dev"][:8], "dev", "en", "silver")
         append_rows(store, sample_rows["train"][20:22], "train", "en", "gold")
         append_rows(store, sample_rows["train"][20:30], "train", "en", "large")
-    return uri
-
-
-@pytest.fixture
-def silver(silver_uri):
-    with open_store(silver_uri) as store:
         yield store
 
 
@@ -90,16 +83,6 @@ def test_the_encoder_has_the_published_size() -> None:
 def test_heads_must_divide_the_width() -> None:
     with pytest.raises(SpecError, match="5 heads cannot divide"):
         MicroBertOptions(heads=5).new_encoder()
-
-
-def test_the_recipe_trains_as_published() -> None:
-    recipe = RECIPES["microbert-mlm"]()
-    training = recipe.training
-    assert (training.batch_size, training.accumulation, training.max_steps) == (32, 8, 62_500)
-    assert (training.betas, training.epsilon, training.clip_norm) == ((0.9, 0.98), 1e-6, 0)
-    assert (training.schedule, training.warmup_steps, training.keep) == ("cosine", 10_000, "last")
-    assert recipe.data.gold_every == 8
-    assert recipe_from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 
 def test_the_released_runs_are_those_of_the_released_configuration() -> None:
@@ -134,22 +117,8 @@ def test_a_run_trains_resumes_and_keeps_the_last_weights(silver, tmp_path, atten
     assert whole.recipe.data.gold_version == silver.dataset("gold", split="train").version
     kept = type(model).from_pretrained(tmp_path / "whole" / "model").state_dict()
     assert all(torch.equal(kept[name], weight) for name, weight in model.state_dict().items())
-    half = Run(recipe, silver, tmp_path / "half", ())
-    for batches in half.epoch():
-        half.step(batches)
-        if half.due(2):
-            half.evaluate()
-            half.checkpoint()
-            break
-    resumed = train(recipe, silver, tmp_path / "half", resume=True)
-    assert resumed.progress.losses == whole.progress.losses
-
-
-def test_local_attention_can_be_left_out(silver, tmp_path) -> None:
-    run = Run(small(), silver, tmp_path, ())
-    model = run.accelerator.unwrap_model(run.model)
-    assert len(model.encoder.gates) == 0
-    assert run.recipe.model.matrices() == ()
+    again = resumed(recipe, silver, tmp_path / "half", 3)
+    assert again.progress.losses == whole.progress.losses
 
 
 def test_the_treebank_is_one_in_nine_and_drawn_anew(silver, tmp_path) -> None:
@@ -224,8 +193,7 @@ def test_a_treebank_of_another_kind_is_refused(silver) -> None:
 
 @pytest.fixture
 def pretrained(silver, tmp_path) -> Path:
-    run = train(small(), silver, tmp_path / "run")
-    write_result(result_of(run), tmp_path / "run")
+    finished(small(), silver, tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -257,24 +225,19 @@ def test_an_exported_encoder_starts_other_recipes(
 
 
 @pytest.fixture(scope="module")
-def with_gates(silver_uri, tmp_path_factory) -> Path:
+def with_gates(silver, tmp_path_factory) -> Path:
     """An encoder that learned to attend locally, exported."""
     place = tmp_path_factory.mktemp("gates")
     run, folder = place / "run", place / "encoder"
-    with open_store(silver_uri) as store:
-        trained = train(small("model.sla=true", "learning_rate=0.1"), store, run)
-        write_result(result_of(trained), run)
+    finished(small("model.sla=true", "learning_rate=0.1"), silver, run)
     export_encoder(run, folder)
     return folder
 
 
 def states(encoder: Encoder, silver, recipe: Recipe) -> torch.Tensor:
     """Of the first examples of dev."""
-    source = open_source(silver, recipe, "dev", "en")
-    stream = source.evaluation_stream(recipe)
-    batch = next(device_batches(stream, recipe, source.task, torch.device("cpu")))
     with torch.no_grad():
-        return encoder.eval()(batch).last_hidden_state
+        return encoder.eval()(batches_of(silver, recipe)[0]).last_hidden_state
 
 
 def test_gates_are_exported_and_taken_by_the_next_run(with_gates, silver, tmp_path) -> None:

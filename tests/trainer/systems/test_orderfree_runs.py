@@ -11,7 +11,8 @@ import pytest
 
 from featurestore import FeatureStore, OrderPolicy, open_store
 from syntax.errors import SpecError
-from tests.trainer.treebank import DOG, DU, EATEN, GO, NAME, append_treebank
+from tests.trainer.runs import finished
+from tests.trainer.treebank import DU, GO, NAME, append_treebank
 from trainer.data import open_source
 from trainer.evaluation.trained import ask, load_run
 from trainer.loop import start, train
@@ -69,19 +70,9 @@ def test_a_run_learns_and_its_model_comes_back(store, tmp_path, name, settings) 
     assert ",".join(loaded.recipe.task.relations) == "aux,case,det,nsubj,obl,punct,root"
 
 
-def test_lstms_learn_in_mixed_precision(store, tmp_path) -> None:
-    exact, mixed = (
-        train(recipe("orderfree-rnn-graph-delex", f"precision={precision}"), store, tmp_path)
-        for precision in ("fp32", "bf16")
-    )
-    assert mixed.progress.losses == pytest.approx(exact.progress.losses, rel=0.05)
-    assert mixed.progress.losses != exact.progress.losses
-
-
 def test_a_treebank_of_another_language_is_scored_with_all_of_its_words(store, tmp_path) -> None:
     """*le* has no piece, and a position, a tag and a head like other words."""
-    run = train(recipe(), store, tmp_path)
-    write_result(result_of(run), tmp_path)
+    finished(recipe(), store, tmp_path)
     loaded = load_run(tmp_path).on(store, FRENCH)
     answers = ask(loaded, open_source(store, loaded.recipe, "test", "en"))
     assert answers.scores.words == 5
@@ -137,11 +128,7 @@ def test_drawn_batches_go_on_where_they_were_saved(store) -> None:
         next(other)
 
 
-class _StoppedError(Exception):
-    pass
-
-
-def test_a_run_that_restarted_resumes_to_the_same_losses(store, tmp_path) -> None:
+def test_a_run_that_restarted_resumes_to_the_same_losses(store, tmp_path, crash) -> None:
     """The best weights are in the checkpoint: the folder of the model may be ahead of it."""
     settings = ("max_steps=16", "evaluate_every=1", "restart_after=1", "checkpoint_every=1")
     made = recipe("orderfree-selfatt-graph-delex", *settings, "learning_rate=0.05")
@@ -151,9 +138,9 @@ def test_a_run_that_restarted_resumes_to_the_same_losses(store, tmp_path) -> Non
 
     def stop(event) -> None:
         if isinstance(event, Evaluation) and event.step == restarted[0] + 1:
-            raise _StoppedError
+            raise crash
 
-    with pytest.raises(_StoppedError):
+    with pytest.raises(crash):
         train(made, store, tmp_path / "cut", observers=[stop])
     cut = train(made, store, tmp_path / "cut", resume=True)
     assert cut.progress.resumed
@@ -228,8 +215,7 @@ def test_words_without_a_vector_take_the_english_one_as_released(
 def test_a_run_reads_states_of_a_frozen_encoder(store, tmp_path) -> None:
     settings = ("model.words=states", "encoder=parsebank-tiny", "model.weights=random")
     made = recipe("orderfree-selfatt-graph-delex", *settings)
-    run = train(made, store, tmp_path / "run")
-    write_result(result_of(run), tmp_path / "run")
+    finished(made, store, tmp_path / "run")
     loaded = load_run(tmp_path / "run").on(store, FRENCH)
     answers = ask(loaded, open_source(store, loaded.recipe, "test", "en"))
     assert answers.scores.words == 5
@@ -246,7 +232,3 @@ def test_sentences_that_no_batch_is_drawn_from_are_announced(store) -> None:
     data = model.dataset(store, store.dataset(NAME, split="train", lang="en"))
     (warning,) = model.warnings(data, {"training.buckets": (4, 7)})
     assert warning.startswith("1 of 6 sentences have more than 7 words")
-
-
-def test_trees_of_the_treebank_fit_its_buckets() -> None:
-    assert [tree.count("\n") for tree in (DOG, EATEN)] == [4, 7]

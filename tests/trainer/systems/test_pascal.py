@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from trainer.models.model import SyntaxModel
 from trainer.nn.attention import EAGER, SDPA, LayerSyntax
 from trainer.nn.relative import RelativeBertConfig
 from trainer.nn.stock import run_encoder
-from trainer.systems.pascal.encoder import parent_density, placed
+from trainer.systems.pascal.encoder import parent_density
 from trainer.systems.pascal.options import PARENT_POSITIONS, PascalOptions, parent_positions
 
 K, N = 2, 4
@@ -155,24 +154,6 @@ def test_parents_are_ignored_in_training_alone(bert_config) -> None:
     assert 0.3 < ignored.float().mean() < 0.5
     assert torch.equal(drawn.factor_BKLL[~ignored], kept.factor_BKLL[~ignored])
     assert not torch.equal(ignored[:, 0], ignored[:, 1])
-
-
-def test_the_released_order_takes_the_last_rows() -> None:
-    factor = torch.arange(6.0).view(3, 2, 1, 1) + 2
-    assert torch.equal(placed(factor, 4), factor)
-    found = placed(factor, 4, "as_released")[..., 0, 0]
-    assert found.tolist() == [[1, 1, 1, 1], [1, 1, 2, 3], [4, 5, 6, 7]]
-
-
-def test_padding_changes_no_state(bert_config) -> None:
-    narrow, wide = parented_batch(pad=0), parented_batch(pad=5)
-    encoder = encoder_of(bert_config)
-    L = narrow.input_ids_BL.shape[1]
-    wide = replace(wide, input_ids_BL=wide.input_ids_BL.clone())
-    wide.input_ids_BL[:, :L] = narrow.input_ids_BL
-    found = encoder(wide).last_hidden_state[:, :L]
-    real = narrow.attention_mask_BL
-    assert torch.allclose(found[real], encoder(narrow).last_hidden_state[real], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from transformers.models.plbart.modeling_plbart import PLBartModel
 
 from clients.bpe import BpeOptions, train_bpe
 from clients.wordpiece import save_tokenizer
-from featurestore import DatasetHandle, ExampleRow, ParsedDataset, open_store
-from service.parsers import Limits, ParseInput
+from featurestore import ExampleRow, ParsedDataset, open_store
 from service.tokenizers import load_tokenizer
-from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
-from syntax.fingerprint import fingerprint
+from tests.trainer.rows import parsed_row, write_rows
+from tests.trainer.runs import resumed
 from trainer.data import open_source
 from trainer.loop import train
 from trainer.nn.bart import NormedBartConfig, NormedBartEncoder, bart_decoder
@@ -58,32 +57,18 @@ def texts(tmp_path_factory, folder, english):
     """A store of code, with an English text and a class for each, and of English."""
     tokenizer = load_tokenizer(folder)
     with open_store(str(tmp_path_factory.mktemp("texts") / "store")) as store:
-        store.describe(english.identity.fingerprint, "parser", {"name": english.identity.name})
         for name, all_of, labels in (("python", CODE, LABELS), ("en", ENGLISH, ())):
             for split, chosen in (("train", all_of), ("dev", all_of[:5])):
                 spec = DatasetSpec(name, split, "en", ("text",), labels, "sentence")
-                handle = DatasetHandle(
-                    spec,
-                    tokenizer.name,
-                    tokenizer.fingerprint,
-                    tokenizer.special_tokens,
-                    matrices=False,
-                )
                 rows = (row_of(english, tokenizer, *one, bool(labels)) for one in enumerate(chosen))
-                store.features.append(handle, [*rows])
+                write_rows(store, english, tokenizer, spec, rows)
         yield store
 
 
 def row_of(parser, tokenizer, seq, text, labelled) -> ExampleRow:
-    parse, identity = parser.parse(ParseInput("sentence", text), Limits()), parser.identity
-    features = segment_features(parse, *tokenizer.encode(parse.text))
-    key = fingerprint([seq, text])
     found = {"target": text.partition("(")[0], "label": "product" if "*" in text else "sum"}
-    texts, keys = (parse.text,), (fingerprint([identity.fingerprint, text]),)
-    return ExampleRow(
-        *(seq, f"{seq}", key, identity.fingerprint, texts, keys, (features,)),
-        found if labelled else {},
-    )
+    labels = found if labelled else {}
+    return parsed_row(parser, tokenizer, seq, f"{seq}", [text], labels, "sentence")
 
 
 SIZES = ("model.layers=1", "hidden_size=16", "model.heads=2", "feed_forward=32", "batch_size=4")
@@ -209,20 +194,14 @@ def test_languages_are_taken_by_the_power_of_their_texts(texts, tmp_path) -> Non
 
 
 @pytest.mark.parametrize("name", ["plbart", "plbart-as-released"])
-def test_a_resumed_run_equals_an_uninterrupted_one(texts, tmp_path, crash, name) -> None:
-    def stop(event) -> None:
-        if event.step == 4:
-            raise crash
-
+def test_a_resumed_run_equals_an_uninterrupted_one(texts, tmp_path, name) -> None:
     settings = ("model.dropout_steps=2,4", "model.dropouts=0.05,0")
     if name == "plbart":
         settings = (*settings, "streams.en.task.covered=0.2")
     whole = train(small(name, *settings), texts, tmp_path / "whole")
-    with pytest.raises(crash):
-        train(small(name, *settings), texts, tmp_path / "part", observers=[stop])
-    resumed = train(small(name, *settings), texts, tmp_path / "part", resume=True)
-    assert resumed.progress.losses == whole.progress.losses
-    assert resumed.progress.evaluations == whole.progress.evaluations
+    again = resumed(small(name, *settings), texts, tmp_path / "part", 4)
+    assert again.progress.losses == whole.progress.losses
+    assert again.progress.evaluations == whole.progress.evaluations
     scores = whole.progress.evaluations[-1].scores
     assert scores["examples"] == 5
     assert scores["streams"]["en"]["perplexity"] > 1
@@ -247,24 +226,18 @@ def test_a_run_starts_from_the_pretrained_one(texts, pretrained, tmp_path, name)
     assert run.progress.evaluations[-1].scores["examples"] == 5
 
 
-def test_a_text_of_another_language_is_begun_with_its_token(texts, folder, tmp_path) -> None:
-    run = train(small("plbart-generation", "max_steps=1"), texts, tmp_path)
-    target, (batch,) = target_tokenizer(folder), taken(run)
-    for row, length in enumerate(batch.lengths_B.tolist()):
-        ends = batch.input_ids_BL[row, length - 2 : length].tolist()
-        assert ends == [target.end, target.language("python")]
-    assert set(first_ids(run, batch)) == {target.language("en")}
-
-
 def test_each_stream_begins_texts_with_the_token_of_its_own_language(
     texts, folder, tmp_path
 ) -> None:
-    recipe = small("plbart-generation", "max_steps=1")
+    recipe, target = small("plbart-generation", "max_steps=1"), target_tokenizer(folder)
     other = StreamOptions("other", recipe.data, replace(recipe.task, language="python"))
     run = train(replace(recipe, streams=(other,)), texts, tmp_path)
     for stream, language in (("main", "en"), ("other", "python")):
         (batch,) = taken(run, stream)
-        assert set(first_ids(run, batch)) == {target_tokenizer(folder).language(language)}
+        for row, length in enumerate(batch.lengths_B.tolist()):
+            ends = batch.input_ids_BL[row, length - 2 : length].tolist()
+            assert ends == [target.end, target.language("python")]
+        assert set(first_ids(run, batch)) == {target.language(language)}
 
 
 def test_a_source_beside_parses_keeps_the_token_of_its_language(texts, folder) -> None:
@@ -360,21 +333,6 @@ class Mill:
         "Make flour.\n\nMore.",
     )
     assert second == ("def turn ( self ) : NEW_LINE INDENT pass NEW_LINE DEDENT", "Turn.")
-
-
-def test_published_hyper_parameters() -> None:
-    """Ahmad et al. 2021, sections 2.2 and 2.3."""
-    recipe = RECIPES["plbart"]()
-    model, training = recipe.model, recipe.training
-    assert (model.layers, model.hidden_size, model.heads, model.feed_forward) == (6, 768, 12, 3072)
-    assert (model.layer_dropout, model.dropouts) == (0.1, (0.05, 0.0))
-    assert training.batch_size * training.accumulation == 2048
-    assert (training.max_steps, training.warmup_steps, training.learning_rate) == (
-        *(100_000, 2000, 3e-4),
-    )
-    assert (training.betas, training.epsilon) == ((0.9, 0.98), 1e-6)
-    tuned = RECIPES["plbart-generation"]().training
-    assert (tuned.learning_rate, tuned.batch_size, tuned.patience) == (3e-5, 32, 10)
 
 
 def test_the_released_script_is_followed() -> None:

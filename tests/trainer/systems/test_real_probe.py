@@ -7,15 +7,14 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
+from featurestore import FeatureStore, open_store
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax import Sentence, read_conllu
-from syntax.alignment import segment_features
 from syntax.batches import AssemblySpec
 from syntax.examples import DatasetSpec
-from syntax.fingerprint import fingerprint
 from syntax.matrices import tree_distance
 from syntax.trees.conllu import parse_from_sentences
+from tests.trainer.rows import handle_of, row_of
 from trainer.loop import train
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -29,15 +28,12 @@ COUNT = 120
 def append_treebank(
     store: FeatureStore, sentences: list[Sentence], tokenizer: LoadedTokenizer, split: str
 ) -> None:
-    rows = []
-    for seq, sentence in enumerate(sentences):
-        parse = parse_from_sentences([sentence])
-        features = segment_features(parse, *tokenizer.encode(parse.text))
-        key = fingerprint([seq, parse.text])
-        rows.append(ExampleRow(seq, f"s{seq}", key, "ab" * 16, (parse.text,), (key,), (features,)))
+    rows = [
+        row_of(tokenizer, "ab" * 16, seq, f"s{seq}", [parse_from_sentences([sentence])], {})
+        for seq, sentence in enumerate(sentences)
+    ]
     spec = DatasetSpec("ud", split, "xx", ("text",))
-    names = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
-    store.features.append(DatasetHandle(spec, *names, matrices=False), rows)
+    store.features.append(handle_of(spec, tokenizer), rows)
 
 
 @pytest.fixture(params=["UD_French-Sequoia", "UD_German-GSD", "UD_Chinese-GSDSimp"])

@@ -9,12 +9,11 @@ import torch
 from transformers import AutoModel
 
 from syntax.errors import SpecError
-from syntax.matrices import sgnet_mask
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
-from trainer.options import DataOptions, SgNetOptions
-from trainer.systems.sgnet.encoder import DualAggregation, SgNetEncoder
+from trainer.options import SgNetOptions
+from trainer.systems.sgnet.encoder import DualAggregation
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:
@@ -26,20 +25,6 @@ def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassificat
         classes={"label": ["no", "yes", "maybe"]},
     )
     return SyntaxForSequenceClassification(config).eval()
-
-
-@pytest.fixture
-def guided_batch(make_batch, with_extra):
-    """A batch that carries the mask of a variant."""
-
-    def make(variant="as_published", **arguments):
-        def mask(parents, special, upos):
-            return sgnet_mask(parents, special=special, variant=variant)
-
-        name = SgNetOptions(mask=variant).mask_name
-        return with_extra(make_batch(**arguments), name, mask)
-
-    return make
 
 
 def stock_states(encoder_config, encoder, batch):
@@ -69,9 +54,9 @@ def slow_attention(layer, states, mask):
 @pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
 @torch.no_grad()
 def test_the_guided_attention_equals_its_slow_twin(
-    bert_config, guided_batch, attention, variant
+    bert_config, batch_for, attention, variant
 ) -> None:
-    batch = guided_batch(variant, pad=2)
+    batch = batch_for(SgNetOptions(mask=variant), pad=2)
     encoder, seen = model_of(bert_config, attention, mask=variant).encoder, {}
     encoder.guided.attention.self.register_forward_hook(
         lambda _, args, output: seen.update(states=args[0], output=output[0])
@@ -85,9 +70,9 @@ def test_the_guided_attention_equals_its_slow_twin(
 
 
 @torch.no_grad()
-def test_the_states_are_mixed_as_published(bert_config, guided_batch) -> None:
+def test_the_states_are_mixed_as_published(bert_config, batch_for) -> None:
     """Equation 9. Fails on the release, whose shares and factor are learned."""
-    batch = guided_batch()
+    batch = batch_for(SgNetOptions())
     encoder = model_of(bert_config, alpha=0.3).encoder
     own = stock_states(bert_config, encoder, batch)
     guided = encoder.guided(own, encoder._attention_mask(batch, own))
@@ -98,9 +83,9 @@ def test_the_states_are_mixed_as_published(bert_config, guided_batch) -> None:
 
 @pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
 @torch.no_grad()
-def test_a_classifier_of_cls_reads_no_tree(bert_config, guided_batch, variant) -> None:
+def test_a_classifier_of_cls_reads_no_tree(bert_config, batch_for, variant) -> None:
     """What [CLS] sees depends on no tree: the study of noise on SNLI (7.6) can tell nothing."""
-    batch, name = guided_batch(variant), SgNetOptions(mask=variant).mask_name
+    batch, name = batch_for(SgNetOptions(mask=variant)), SgNetOptions(mask=variant).mask_name
     mask_BLL, words_BL = batch.extras[name].bool(), ~batch.special_tokens_mask_BL
     between_BLL = words_BL[:, :, None] & words_BL[:, None] & batch.attention_mask_BL[:, None]
     other = replace(batch, extras={name: mask_BLL ^ between_BLL})
@@ -121,59 +106,6 @@ def test_the_released_shares_are_learned_and_start_equal() -> None:
     assert torch.allclose(mix(own, guided), 2 * (share * own + (1 - share) * guided))
 
 
-@torch.no_grad()
-def test_without_syntax_it_is_the_stock_encoder(encoder_config, batch) -> None:
-    encoder = model_of(encoder_config, use_syntax=False).encoder
-    real = batch.attention_mask_BL
-    expected = stock_states(encoder_config, encoder, batch)[real]
-    assert torch.equal(encoder(batch).last_hidden_state[real], expected)
-    assert encoder.guided is None
-
-
-@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
-@torch.no_grad()
-def test_padding_and_company_never_change_an_examples_logits(
-    encoder_config, guided_batch, take_row, variant
-) -> None:
-    """Fails on the release, where rows of special tokens attend to padding."""
-    batch = guided_batch(variant, roots=0.2, pad=3)
-    model = model_of(encoder_config, mask=variant)
-    together = model(batch).logits["label"]
-    for row in range(len(batch)):
-        alone = model(take_row(batch, row)).logits["label"][0]
-        assert (alone - together[row]).abs().max() < 1e-5
-
-
-@pytest.mark.parametrize("aggregation", ["as_published", "as_released"])
-def test_a_saved_model_comes_back_the_same(
-    tmp_path, bert_config, guided_batch, aggregation
-) -> None:
-    model = model_of(bert_config, aggregation=aggregation)
-    model.save_pretrained(tmp_path)
-    loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
-    assert isinstance(loaded.encoder, SgNetEncoder)
-    batch = guided_batch()
-    with torch.no_grad():
-        assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
-
-
-def test_a_common_root_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"data\.joint_root=false"):
-        SgNetOptions().check_data(DataOptions(dataset="any"))
-
-
 def test_shares_outside_their_range_are_refused() -> None:
     with pytest.raises(SpecError, match=r"model\.alpha is 1\.5"):
         SgNetOptions(alpha=1.5)
-
-
-def test_it_learns_sixteen_examples_by_heart(bert_config, guided_batch) -> None:
-    batch = guided_batch(sizes=(8,) * 16)
-    model = model_of(bert_config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
-    for _ in range(80):
-        optimizer.zero_grad()
-        model(batch).loss.backward()
-        optimizer.step()
-    predicted = model.eval()(batch).logits["label"].argmax(1)
-    assert torch.equal(predicted, batch.labels["label"])

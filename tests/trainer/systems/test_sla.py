@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import AutoModel
 
 from syntax.errors import SpecError
-from syntax.matrices import sla_mask
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
-from trainer.options import DataOptions, SlaOptions
-from trainer.systems.sla.encoder import LocalGate, SlaEncoder
+from trainer.options import SlaOptions
 
 
 def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassification:
@@ -24,26 +21,6 @@ def model_of(encoder, attention=SDPA, **options) -> SyntaxForSequenceClassificat
         classes={"label": ["no", "yes", "maybe"]},
     )
     return SyntaxForSequenceClassification(config).eval()
-
-
-@pytest.fixture
-def near_batch(make_batch, with_extra):
-    """A batch that carries the mask of a model's options."""
-
-    def make(options: SlaOptions, **arguments):
-        def mask(parents, special, upos):
-            return sla_mask(
-                parents,
-                special=special,
-                upos=upos,
-                threshold=options.threshold,
-                variant=options.window,
-                punctuation=options.punctuation is True,
-            )
-
-        return with_extra(make_batch(**arguments), options.mask, mask)
-
-    return make
 
 
 def slow_layer(encoder, states, near, shares):
@@ -68,10 +45,10 @@ def slow_layer(encoder, states, near, shares):
 @pytest.mark.parametrize("attention", [SDPA, EAGER])
 @pytest.mark.parametrize("gate", ["as_published", "as_released"])
 @torch.no_grad()
-def test_a_layer_equals_its_slow_twin(bert_config, near_batch, take_row, attention, gate) -> None:
+def test_a_layer_equals_its_slow_twin(bert_config, batch_for, take_row, attention, gate) -> None:
     """Fails if the gate weighs the other of the two attentions."""
     options = SlaOptions(threshold=1, gate=gate)
-    batch = near_batch(options)
+    batch = batch_for(options)
     encoder = model_of(bert_config, attention, threshold=1, gate=gate).encoder
     layer, seen = encoder.encoder.encoder.layer[1], {}
     layer.attention.self.register_forward_hook(
@@ -87,51 +64,15 @@ def test_a_layer_equals_its_slow_twin(bert_config, near_batch, take_row, attenti
         assert (seen["output"][row, :size] - expected).abs().max() < 1e-5
 
 
-@torch.no_grad()
-def test_where_everything_is_near_it_equals_the_stock_encoder(encoder_config, near_batch) -> None:
-    batch = near_batch(SlaOptions(threshold=50))
-    encoder = model_of(encoder_config, threshold=50).encoder
-    stock = AutoModel.from_config(encoder_config, add_pooling_layer=False).eval()
-    stock.load_state_dict(encoder.encoder.state_dict())
-    expected = stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())
-    real = batch.attention_mask_BL
-    found = encoder(batch).last_hidden_state
-    assert (found[real] - expected.last_hidden_state[real]).abs().max() < 1e-5
-
-
-@torch.no_grad()
-def test_without_syntax_it_is_the_stock_encoder(encoder_config, batch) -> None:
-    encoder = model_of(encoder_config, use_syntax=False).encoder
-    stock = AutoModel.from_config(encoder_config, add_pooling_layer=False).eval()
-    stock.load_state_dict(encoder.encoder.state_dict())
-    expected = stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())
-    real = batch.attention_mask_BL
-    assert torch.equal(encoder(batch).last_hidden_state[real], expected.last_hidden_state[real])
-    assert not encoder.gates
-
-
-@pytest.mark.parametrize("window", ["as_published", "as_released"])
-@torch.no_grad()
-def test_padding_and_company_never_change_an_examples_logits(
-    encoder_config, near_batch, take_row, window
-) -> None:
-    batch = near_batch(SlaOptions(threshold=1, window=window), roots=0.2, pad=3)
-    model = model_of(encoder_config, threshold=1, window=window)
-    together = model(batch).logits["label"]
-    for row in range(len(batch)):
-        alone = model(take_row(batch, row)).logits["label"][0]
-        assert (alone - together[row]).abs().max() < 1e-5
-
-
 RELEASED = "!\"#$%&'()*+,.-/:;<=>?@[\\]^_"
 PIECES = ["[PAD]", "[CLS]", ".", "...", "%", "##.", "\u2026", "a", "(", "##s", *"bcdefghijkl"]
 
 
 @torch.no_grad()
-def test_released_punctuation_goes_by_the_string_of_a_piece(bert_config, near_batch) -> None:
+def test_released_punctuation_goes_by_the_string_of_a_piece(bert_config, batch_for) -> None:
     """A loop over pieces, as it is done before the release's training; fails on tags."""
     options = SlaOptions(threshold=1, punctuation="pieces")
-    batch = near_batch(options, pad=2)
+    batch = batch_for(options, pad=2)
     model = model_of(bert_config, threshold=1, punctuation="pieces")
     model.encoder.mark_punctuation(PIECES)
     batch.input_ids_BL[:] = (torch.arange(batch.input_ids_BL.numel()) % 23).view_as(
@@ -160,15 +101,13 @@ def test_only_punctuation_by_string_needs_strings(bert_config, punctuation) -> N
 
 
 @torch.no_grad()
-def test_marked_punctuation_comes_back_with_a_saved_model(
-    tmp_path, bert_config, near_batch
-) -> None:
+def test_marked_punctuation_comes_back_with_a_saved_model(tmp_path, bert_config, batch_for) -> None:
     model = model_of(bert_config, punctuation="pieces")
     model.encoder.mark_punctuation(PIECES)
     model.save_pretrained(tmp_path)
     loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
     assert loaded.encoder.punctuation_V.nonzero().flatten().tolist() == [2, 4, 8]
-    batch = near_batch(SlaOptions(punctuation="pieces"))
+    batch = batch_for(SlaOptions(punctuation="pieces"))
     assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
 
 
@@ -178,40 +117,6 @@ def test_only_chosen_layers_have_a_gate(bert_config) -> None:
         model_of(bert_config, local_layers=[3])
 
 
-def test_the_gate_starts_between_both() -> None:
-    shares = LocalGate(4)(torch.zeros(2, 3, 4))
-    assert shares.shape == (2, 3)
-    assert ((shares > 0.2) & (shares < 0.8)).all()
-
-
-def test_a_saved_model_comes_back_the_same(tmp_path, bert_config, near_batch) -> None:
-    model = model_of(bert_config, threshold=1, gate="as_released")
-    model.save_pretrained(tmp_path)
-    loaded = SyntaxForSequenceClassification.from_pretrained(tmp_path).eval()
-    assert isinstance(loaded.encoder, SlaEncoder)
-    batch = near_batch(SlaOptions(threshold=1))
-    with torch.no_grad():
-        assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
-
-
 def test_a_batch_without_the_mask_is_refused_by_name(bert_config, batch) -> None:
     with pytest.raises(SpecError, match=r"carries no sla_mask\(threshold=3"):
         model_of(bert_config)(batch)
-
-
-def test_a_common_root_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"data\.joint_root=false"):
-        SlaOptions().check_data(DataOptions(dataset="any"))
-    SlaOptions().check_data(DataOptions(dataset="any", joint_root=False))
-
-
-def test_it_learns_sixteen_examples_by_heart(bert_config, near_batch) -> None:
-    batch = near_batch(SlaOptions(), sizes=(8,) * 16)
-    model = model_of(bert_config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
-    for _ in range(80):
-        optimizer.zero_grad()
-        model(batch).loss.backward()
-        optimizer.step()
-    predicted = model.eval()(batch).logits["label"].argmax(1)
-    assert torch.equal(predicted, batch.labels["label"])

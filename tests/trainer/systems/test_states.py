@@ -87,30 +87,25 @@ def test_states_are_means_of_pieces_in_their_best_window(data, monkeypatch, wind
         assert np.allclose(own.states, expected.numpy(), atol=2e-3)
 
 
-def test_a_second_run_computes_nothing(own_store, data, monkeypatch) -> None:
-    first = with_states(own_store, data, OPTIONS)
-    version = first.states.table.snapshot().version
-    monkeypatch.setattr(FrozenEncoder, "states", None)
-    again = with_states(own_store, data, OPTIONS)
-    assert again.states.table.snapshot().version == version
-    assert again.fingerprints == first.fingerprints
-
-
-def test_new_examples_alone_are_computed(own_store, data, sample_rows, append_rows) -> None:
-    with_states(own_store, data, OPTIONS)
-    append_rows(own_store, sample_rows["dev"][12:20], "dev", "en")
-    grown = own_store.dataset("sample", split="dev", lang="en")
-    seen = []
-    original = FrozenEncoder.states
+def test_states_of_examples_are_computed_once(
+    own_store, data, sample_rows, append_rows, monkeypatch
+) -> None:
+    seen, original = [], FrozenEncoder.states
 
     def counted(self, missing):
         seen.append(len(missing))
         return original(self, missing)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FrozenEncoder, "states", counted)
-        with_states(own_store, grown, OPTIONS)
-    assert seen == [8]
+    monkeypatch.setattr(FrozenEncoder, "states", counted)
+    first = with_states(own_store, data, OPTIONS)
+    version = first.states.table.snapshot().version
+    again = with_states(own_store, data, OPTIONS)
+    assert again.states.table.snapshot().version == version
+    assert again.fingerprints == first.fingerprints
+    assert seen == [12]
+    append_rows(own_store, sample_rows["dev"][12:20], "dev", "en")
+    with_states(own_store, own_store.dataset("sample", split="dev", lang="en"), OPTIONS)
+    assert seen == [12, 8]
 
 
 def test_a_run_that_was_killed_goes_on(own_store, data, monkeypatch, crash) -> None:

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    BertConfig,
 )
 
 from syntax.errors import SpecError
@@ -52,51 +50,6 @@ def logits(model: SyntaxModel, batch) -> torch.Tensor:
     return next(iter(model(batch).logits.values()))
 
 
-def real(states: torch.Tensor, batch) -> torch.Tensor:
-    return states[batch.attention_mask_BL]
-
-
-def stock_states(model: SyntaxBertEncoder, batch) -> torch.Tensor:
-    """The states that transformers' own encoder gives with the same weights."""
-    config = model.encoder.config
-    implementation = {SDPA: "sdpa", EAGER: "eager"}[config._attn_implementation]
-    stock = AutoModel.from_config(
-        type(config).from_dict(config.to_dict()),
-        attn_implementation=implementation,
-        add_pooling_layer=False,
-    ).eval()
-    stock.load_state_dict(model.encoder.state_dict())
-    output = stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())
-    return real(output.last_hidden_state, batch)
-
-
-@torch.no_grad()
-def test_with_syntax_off_the_encoder_is_exactly_the_stock_one(encoder_config, batch) -> None:
-    model = encoder_of(encoder_config, use_syntax=False)
-    assert torch.equal(real(model(batch).last_hidden_state, batch), stock_states(model, batch))
-    assert model.gat is None
-    assert model(batch).syntax_states is None
-
-
-@pytest.mark.parametrize("attention", [SDPA, EAGER])
-@torch.no_grad()
-def test_biases_of_zero_equal_the_stock_encoder(encoder_config, batch, attention) -> None:
-    model = encoder_of(encoder_config, attention=attention)
-    for weight in model.bias.parameters():
-        weight.zero_()
-    states = real(model(batch).last_hidden_state, batch)
-    assert (states - stock_states(model, batch)).abs().max() <= 1e-6
-
-
-@torch.no_grad()
-def test_the_tree_changes_the_logits(encoder_config, make_batch) -> None:
-    model, batch = classifier(encoder_config, max_distance=1), make_batch()
-    moved = make_batch()
-    moved.distances()[0, 3, :9] = moved.distances()[0, :9, 3] = 5
-    changed = (logits(model, batch) != logits(model, moved)).any(1)
-    assert changed.tolist() == [True, False, False]
-
-
 def test_published_syntax_biases_queries_and_keys_released_keys_and_values(
     bert_config, batch
 ) -> None:
@@ -121,33 +74,6 @@ def test_only_chosen_heads_of_chosen_layers_get_a_gradient(encoder_config, batch
     for projection in (*bias.key.values(), *bias.other.values()):
         per_head = projection.weight.grad.unflatten(0, (2, 4)).abs().amax((1, 2))
         assert (per_head > 0).all()
-
-
-@torch.no_grad()
-def test_only_chosen_heads_of_chosen_layers_attend_otherwise(bert_config, batch) -> None:
-    model = encoder_of(bert_config, syntax_layers=[1], attention=EAGER)
-    biased = model(batch, output_attentions=True).attentions
-    for weight in model.bias.parameters():
-        weight.zero_()
-    plain = model(batch, output_attentions=True).attentions
-    changed = [
-        (one - two).abs().amax((0, 2, 3)) > 0 for one, two in zip(biased, plain, strict=True)
-    ]
-    assert changed[0].tolist() == [False] * 4
-    assert changed[1].tolist() == [True, False, False, False]
-
-
-@pytest.mark.parametrize("variant", ["as_published", "as_released"])
-@torch.no_grad()
-def test_padding_and_company_never_change_an_examples_logits(
-    encoder_config, make_batch, take_row, variant
-) -> None:
-    batch = make_batch(roots=0.2, pad=3)
-    model = classifier(encoder_config, gat=variant, attention_bias=variant)
-    together = logits(model, batch)
-    for row in range(len(batch)):
-        alone = logits(model, take_row(batch, row))[0]
-        assert (alone - together[row]).abs().max() < 1e-5
 
 
 def test_training_adds_the_weighted_objectives_and_evaluation_never_does(
@@ -211,28 +137,12 @@ def test_a_saved_model_comes_back_the_same(
     )
 
 
-def test_the_auto_classes_know_the_model(tmp_path: Path, bert_config) -> None:
-    saved = config(bert_config)
-    saved.save_pretrained(tmp_path)
-    assert isinstance(AutoConfig.from_pretrained(tmp_path), SyntaxConfig)
-    assert isinstance(AutoModel.from_config(saved), SyntaxModel)
-
-
 def test_attention_that_would_ignore_syntax_is_refused_at_the_first_batch(
     bert_config, batch
 ) -> None:
     encoder = AutoModel.from_config(bert_config, add_pooling_layer=False)
     with pytest.raises(SpecError, match="ignores syntax"):
         SyntaxModel(config(bert_config), encoder)(batch)
-
-
-def test_a_pretrained_encoder_keeps_its_weights(tmp_path: Path, bert_config) -> None:
-    stock = AutoModel.from_config(bert_config)
-    stock.save_pretrained(tmp_path)
-    encoder = AutoModel.from_pretrained(tmp_path, attn_implementation=SDPA, add_pooling_layer=False)
-    model = SyntaxForSequenceClassification(config(bert_config), encoder)
-    ours = model.encoder.encoder.state_dict()
-    assert all(torch.equal(weight, stock.state_dict()[name]) for name, weight in ours.items())
 
 
 @pytest.mark.parametrize(
@@ -249,25 +159,6 @@ def test_a_pretrained_encoder_keeps_its_weights(tmp_path: Path, bert_config) -> 
 def test_settings_out_of_range_are_refused_by_name(bert_config, settings, message) -> None:
     with pytest.raises(SpecError, match=message):
         classifier(bert_config, **settings)
-
-
-@pytest.mark.parametrize("variant", ["as_published", "as_released"])
-def test_a_model_learns_sixteen_examples_by_heart(make_batch, variant) -> None:
-    encoder = BertConfig(
-        vocab_size=60,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-    )
-    batch = make_batch(sizes=(8,) * 16)
-    model = classifier(encoder, gat=variant, attention_bias=variant, weight=0.1).train()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
-    for _ in range(60):
-        optimizer.zero_grad()
-        model(batch).loss.backward()
-        optimizer.step()
-    assert torch.equal(logits(model.eval(), batch).argmax(1), batch.labels["label"])
 
 
 @pytest.mark.slow

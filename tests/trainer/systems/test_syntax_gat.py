@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from syntax.errors import ModelLoadError, SpecError
+from tests.trainer.runs import finished
 from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.options import SyntaxBertOptions
 from trainer.recipes import RECIPES
-from trainer.report import result_of
 from trainer.requirements import Requirements
-from trainer.results import write_result
 from trainer.systems.syntax_mbert.loading import load_graph_encoder
 
 
@@ -29,8 +28,7 @@ ALONE = ("model.name=syntax_gat.v1", "task.name=trees.v1", *SIZES, *objectives(1
 @pytest.fixture
 def pretrained(store, small_recipe, tmp_path):
     """A run on the trees of the sample, of whatever language."""
-    run = train(small_recipe(*ALONE, "max_steps=20", "lang=en"), store, tmp_path / "trees")
-    write_result(result_of(run), tmp_path / "trees")
+    run = finished(small_recipe(*ALONE, "max_steps=20", "lang=en"), store, tmp_path / "trees")
     return run, tmp_path / "trees"
 
 

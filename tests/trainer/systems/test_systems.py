@@ -15,6 +15,7 @@ from syntax.errors import SpecError
 from syntax.matrices import MATRICES
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
+from trainer.nn.attention import EAGER, SDPA
 from trainer.nn.encoder import Encoder
 from trainer.options import DataOptions, ModelOptions
 from trainer.options.settings import described
@@ -86,6 +87,77 @@ def test_every_encoder_says_what_it_gives(name, batch) -> None:
     assert (encoding.syntax_states is not None) == (model.encoder.syntax_width is not None)
 
 
+LABELS = ("_", "APP", "det", "nsubj", "root")
+MODELS = [
+    ("microbert.v1", {"sla": True}),
+    *(("sgnet.v1", {"mask": mask}) for mask in ("as_published", "as_released", "convert_span")),
+    ("sgnet.v1", {"aggregation": "as_released"}),
+    *(("sla.v1", {"threshold": 1, "window": one}) for one in ("as_published", "as_released")),
+    ("sla.v1", {"threshold": 1, "gate": "as_released"}),
+    ("stock.v1", {}),
+    ("syntax_bert.v1", {}),
+    ("syntax_bert.v1", {"gat": "as_released", "attention_bias": "as_released", "use_deprel": True}),
+    ("udprlm.v1", {"labels": LABELS, "arc": 8, "relation": 4, "usi_width": 4}),
+]
+
+
+def classifier(name: str, stock, attention: str = SDPA, **options: object) -> SyntaxModel:
+    torch.manual_seed(3)
+    config = SyntaxConfig(
+        encoder=stock.to_dict(),
+        attention=attention,
+        model={"name": name, **options},
+        classes={"label": ["no", "yes", "maybe"]},
+    )
+    model = SyntaxModel(config).eval()
+    for weight in model.parameters():
+        if not weight.any():  # what starts at 0 would change nothing
+            torch.nn.init.normal_(weight, std=0.5)
+    return model
+
+
+@pytest.mark.parametrize("attention", [SDPA, EAGER])
+@pytest.mark.parametrize(("name", "options"), MODELS)
+@torch.no_grad()
+def test_padding_and_company_never_change_an_examples_logits(
+    encoder_config, batch_for, take_row, name, options, attention
+) -> None:
+    """Fails on the release of SG-Net, where rows of special tokens attend to padding."""
+    batch = batch_for(SYSTEMS[name].options(**options), roots=0.2, pad=3)
+    model = classifier(name, encoder_config, attention, **options)
+    together = model(batch).logits["label"]
+    for row in range(len(batch)):
+        alone = model(take_row(batch, row)).logits["label"][0]
+        assert (alone - together[row]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(("name", "options"), MODELS)
+@torch.no_grad()
+def test_a_saved_model_comes_back_the_same(tmp_path, bert_config, batch_for, name, options) -> None:
+    model = classifier(name, bert_config, **options)
+    batch = batch_for(SYSTEMS[name].options(**options))
+    model.save_pretrained(tmp_path)
+    loaded = SyntaxModel.from_pretrained(tmp_path).eval()
+    assert isinstance(loaded.encoder, SYSTEMS[name].load_encoder())
+    assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), {name: own for name, own in MODELS if name != "udprlm.v1"}.items()
+)
+def test_a_model_learns_sixteen_examples_by_heart(bert_config, batch_for, name, options) -> None:
+    batch = batch_for(SYSTEMS[name].options(**options), sizes=(8,) * 16)
+    bert_config.hidden_dropout_prob = bert_config.attention_probs_dropout_prob = 0.0
+    model = classifier(name, bert_config, **options).train()
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
+    for _ in range(60):
+        optimizer.zero_grad()
+        model(batch).loss.backward()
+        optimizer.step()
+    predicted = model.eval()(batch).logits["label"].argmax(1)
+    assert torch.equal(predicted, batch.labels["label"])
+
+
 def test_an_objective_that_an_encoder_cannot_serve_is_refused(bert_config) -> None:
     config = SyntaxConfig(
         encoder=bert_config.to_dict(),
@@ -98,9 +170,10 @@ def test_an_objective_that_an_encoder_cannot_serve_is_refused(bert_config) -> No
         SyntaxModel(config)
 
 
-def test_data_of_pieces_are_refused_by_systems_of_words() -> None:
-    words = [system for system in SYSTEMS.values() if system.options().reads_words]
-    assert {system.options().name for system in words} == {"frozen.v1", "gate.v1", "orderfree.v1"}
-    for system in words:
-        with pytest.raises(SpecError, match="joint_root"):
-            system.options().check_data(DataOptions(dataset="any"))
+def test_a_common_root_is_refused_by_systems_of_words_and_of_separate_trees() -> None:
+    words = {name for name, system in SYSTEMS.items() if system.options().reads_words}
+    assert words == {"frozen.v1", "gate.v1", "orderfree.v1"}
+    for name in words | {"sgnet.v1", "sgnet_transformer.v1", "sla.v1"}:
+        with pytest.raises(SpecError, match=r"data\.joint_root=false"):
+            SYSTEMS[name].options().check_data(DataOptions(dataset="any"))
+    SYSTEMS["sla.v1"].options().check_data(DataOptions(dataset="any", joint_root=False))

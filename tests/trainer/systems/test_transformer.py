@@ -207,15 +207,6 @@ def test_a_beam_of_one_is_greedy(config, source) -> None:
 
 
 @torch.no_grad()
-def test_padding_of_the_source_is_not_read(config, source) -> None:
-    decoder, (states, mask) = decoder_of(config, 12), source
-    changed = torch.where(mask[..., None], states, 9.0)
-    ids = torch.randint(3, 12, (2, 5))
-    expected = decoder(ids, states, mask).logits
-    assert torch.equal(decoder(ids, changed, mask).logits, expected)
-
-
-@torch.no_grad()
 def test_a_layer_may_go_before_the_output(config, source) -> None:
     """SG-Net for translation, equation 17."""
     ids, given = torch.randint(3, 12, (2, 5)), []

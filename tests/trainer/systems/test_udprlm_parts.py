@@ -272,21 +272,6 @@ def test_trees_are_read_below_the_further_layer(batch) -> None:
     assert off.config.state_count() == 3
 
 
-@pytest.mark.parametrize("attention", ["parsebank_sdpa", "parsebank_eager"])
-def test_padding_changes_nothing(batch, attention) -> None:
-    model = tiny(attention=attention).eval()
-    nn.init.normal_(model.encoder.parser.labels_CIJ, std=0.5)
-    nn.init.normal_(model.encoder.parser.arcs_IJ, std=0.5)
-    ids, mask = batch.input_ids_BL[:1, :4], torch.ones(1, 4, dtype=torch.bool)
-    short = type(batch).from_tensors(ids, mask, labels={})
-    padded = type(batch).from_tensors(
-        torch.nn.functional.pad(ids, (0, 3)), torch.nn.functional.pad(mask, (0, 3)), labels={}
-    )
-    torch.testing.assert_close(
-        model.encoder(padded).last_hidden_state[:, :4], model.encoder(short).last_hidden_state
-    )
-
-
 def test_only_this_encoder_has_a_parser_of_pieces() -> None:
     with pytest.raises(SpecError, match="this model has none"):
         tiny("usl.v1", use_syntax=False)
@@ -294,12 +279,3 @@ def test_only_this_encoder_has_a_parser_of_pieces() -> None:
         tiny("usl.v1", labels=LABEL_NAMES[:-1])
     with pytest.raises(SpecError, match=r"model\.labels is empty"):
         tiny(labels=())
-
-
-def test_a_loaded_model_is_the_saved_one(batch, tmp_path) -> None:
-    model = tiny().eval()
-    model.save_pretrained(tmp_path)
-    loaded = SyntaxModel.from_pretrained(tmp_path).eval()
-    assert torch.equal(
-        loaded.encoder(batch).last_hidden_state, model.encoder(batch).last_hidden_state
-    )

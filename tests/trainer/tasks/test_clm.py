@@ -108,7 +108,7 @@ def test_the_baseline_is_the_most_frequent_piece(store) -> None:
     assert baseline.score(data["dev"]) == np.mean([piece == most for piece in every["dev"]])
 
 
-def test_a_run_says_perplexity_and_baseline(store, tmp_path) -> None:
+def test_a_run_says_its_perplexity(store, tmp_path) -> None:
     settings = (
         *("data.dataset=sample", "tokenizer=parsebank-wordpiece-en", "max_length=64", "threads=1"),
         *("batch_size=8", "warmup_steps=0", "max_steps=3", "evaluate_every=3", "log_every=1"),

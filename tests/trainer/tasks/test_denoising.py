@@ -153,17 +153,6 @@ def test_tokens_around_a_text_stay(noise: SpanNoise) -> None:
     assert found[TARGETS].tolist() == [piece for row in written for piece in row]
 
 
-def test_a_span_of_length_0_puts_a_mask_in() -> None:
-    """Of one word, always drawn, what is longer than one piece has insertions beside its mask."""
-    longer = 0
-    for row in range(2000):
-        found = RELEASED.noised(np.array([FIRST]), np.zeros(1, int), Draws(row))
-        longer += len(found) > 1
-        assert len(found) >= 1
-    # A length of 0 before the first other one: with e^-3.5, as the last is cut to 1.
-    assert longer / 2000 == pytest.approx(math.exp(-3.5), abs=0.015)
-
-
 def test_the_noise_of_a_text_depends_on_seed_epoch_and_key_alone() -> None:
     together = RELEASED.sample(batch_of([30, 80, 90]), ["a", "b", "c"], 3, 1)
     alone = RELEASED.sample(batch_of([80]), ["b"], 3, 1)

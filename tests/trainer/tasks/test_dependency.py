@@ -13,17 +13,16 @@ import torch
 
 from featurestore import FeatureStore, ParsedDataset, open_store
 from syntax.batches import AssemblySpec
-from syntax.batches.words import tree_heads, word_layout
 from syntax.errors import SpecError, StoreError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.mst import sentence_heads
 from tests.trainer import treebank
-from tests.trainer.treebank import DOG, DU, EATEN, GO, append_treebank, recipe
+from tests.trainer.runs import batches_of, finished
+from tests.trainer.treebank import DOG, EATEN, GO, append_treebank, recipe
 from trainer.batch import SyntaxBatch
-from trainer.data import device_batches, open_source, warn_of_data
+from trainer.data import open_source, warn_of_data
 from trainer.evaluation.baseline import baseline_scores, training_data
 from trainer.evaluation.trained import ask, load_run, open_language
-from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.model import SyntaxModel
 from trainer.models.outputs import SyntaxEncoding, layers_of
@@ -37,13 +36,10 @@ from trainer.options import (
 )
 from trainer.options.parser import MICROBERT
 from trainer.options.settings import with_settings
-from trainer.report import result_of
-from trainer.results import is_result_of, write_result
+from trainer.results import is_result_of
 from trainer.streams import open_streams, pinned, profile_streams
 from trainer.tasks.dependency import DependencyScorer
 from trainer.tasks.neighbours import NeighbourHeads
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +53,6 @@ def store(tmp_path_factory, tokenizer) -> Iterator[FeatureStore]:
         untagged = (DOG.replace("DT", "_").replace("NN", "_").replace("VBZ", "_"), GO)
         append_treebank(opened, tokenizer, "untagged", untagged, silver=(0,))
         yield opened
-
-
-def batches(store: FeatureStore, made: Recipe, split: str = "train") -> list[SyntaxBatch]:
-    source = open_source(store, made, split, "en")
-    stream = source.evaluation_stream(made)
-    return list(device_batches(stream, made, source.task, CPU))
 
 
 def built(store: FeatureStore, made: Recipe) -> tuple[SyntaxModel, Recipe]:
@@ -94,62 +84,11 @@ def test_a_stream_gives_the_parses_that_features_were_made_from(store) -> None:
     assert arrays_of(store, "mixed")["is_gold"].tolist() == [True, True, False]
 
 
-def test_parses_are_unpacked_batch_by_batch(store) -> None:
-    data = ParsedDataset(store, store.dataset(treebank.NAME, split="mixed", lang="en"))
-    window = data.open_reader(stored=False).read(np.arange(3))
-    assert "parses" not in window.labels
-    assert [len(own) for own in window.packed] == [1, 1, 1]
-    batch = window.batch(1, 3)
-    assert batch.labels["is_gold"].tolist() == [True, False]
-    assert batch.labels["parses"] == [
-        tuple(record.parse for record in own) for own in data.records(np.array([1, 2]))
-    ]
-
-
 def test_a_parse_that_is_gone_is_named(tmp_path, tokenizer) -> None:
     with open_store(str(tmp_path / "store")) as store:
         append_treebank(store, tokenizer, "train", keep_parses=False)
         with pytest.raises(StoreError, match="of example 'train-0' is not in the store"):
             arrays_of(store)
-
-
-def test_every_word_has_a_place_and_every_piece_its_word(store) -> None:
-    arrays = arrays_of(store)
-    layout = word_layout(arrays)
-    assert layout.counts.tolist() == [3, 1, 6, 4, 4, 7]
-    for row, (parse,) in enumerate(arrays["parses"]):
-        words = layout.words[row, : layout.counts[row]].tolist()
-        assert words == list(range(parse.word_count))
-        for position, word in enumerate(layout.pieces[row].tolist()):
-            expected = int(arrays["word_ids"][row, position])
-            assert word == expected  # one segment, and nothing is cut
-    assert layout.sentences[5].tolist() == [0] * 6 + [1]
-
-
-def test_a_word_without_a_piece_has_the_state_of_the_word_before(store) -> None:
-    layout = word_layout(arrays_of(store))
-    assert layout.sources[3, :4].tolist() == [0, 1, 1, 3]
-    assert layout.pieceless.sum() == 1
-
-
-def test_heads_count_the_words_of_the_sequence(store) -> None:
-    arrays = arrays_of(store)
-    heads = tree_heads(word_layout(arrays), arrays["parses"])
-    assert heads[0].tolist() == [2, 3, 0, *[-100] * 4]
-    assert heads[4].tolist() == [0, 3, 4, 0, *[-100] * 3]
-
-
-def test_no_head_is_learned_of_a_sentence_that_was_cut(store) -> None:
-    """A sentence before the cut stays whole."""
-    arrays = arrays_of(store, length=6)
-    layout = word_layout(arrays)
-    heads = tree_heads(layout, arrays["parses"])
-    assert (heads[2] == -100).all()
-    assert 0 < layout.counts[2] < 6
-    assert not layout.whole[2].any()
-    first = layout.sentences[4] == 0
-    assert layout.whole[4, first].all()
-    assert heads[4, 0] == 0
 
 
 def test_relations_and_tags_are_those_of_the_training_trees(store) -> None:
@@ -167,7 +106,7 @@ def test_characters_are_those_of_the_training_trees(store) -> None:
     chars = made.task.parser.chars
     assert list(chars) == sorted({*"ThedogbarksGowaseatenbyItcats.Venezdeleparc"})
     assert model.head.parser.width == 5 + 8
-    (batch, *_) = batches(store, made, "train")
+    (batch, *_) = batches_of(store, made, "train")
     layout, ids = batch.arrays["word_layout"], batch.labels["parser_chars"]
     for row, own in enumerate(batch.arrays["parses"]):
         forms = [form for parse in own for form in parse.form]
@@ -185,7 +124,7 @@ def test_the_objective_reads_characters_too(store) -> None:
     parser = replace(MICROBERT, char_width=4, context="none")
     made = replace(with_parser(), objectives=(DependencyObjectiveOptions(parser=parser),))
     model, made = built(store, made)
-    (batch, *_) = batches(store, made, "train")
+    (batch, *_) = batches_of(store, made, "train")
     assert torch.isfinite(objective_loss(model, batch))
 
 
@@ -194,7 +133,7 @@ def test_the_loss_counts_the_words_of_each_sentence(store, rows, words) -> None:
     """Two sentences of 3 and 1 words; released, [SEP] of the shorter one is a word, too."""
     made = with_settings(with_parser(rows=rows), ["data.train_split=pair"])
     _, made = built(store, made)
-    (batch,) = batches(store, made, "pair")
+    (batch,) = batches_of(store, made, "pair")
     heads = batch.extra("parser_heads")
     assert int((heads != -100).sum()) == words
     go = batch.example_ids.index("pair-1")
@@ -212,11 +151,11 @@ def objective_loss(model: SyntaxModel, batch: SyntaxBatch) -> torch.Tensor:
 def test_the_loss_is_a_mean_over_gold_words_whatever_silver_joins(store) -> None:
     made = with_settings(with_parser(), ["data.train_split=mixed"])
     model, made = built(store, made)
-    (mixed,) = batches(store, made, "mixed")
-    (pair,) = batches(store, made, "pair")
+    (mixed,) = batches_of(store, made, "mixed")
+    (pair,) = batches_of(store, made, "pair")
     assert torch.allclose(objective_loss(model, mixed), objective_loss(model, pair), atol=1e-5)
     each = [
-        batches(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")[row]
+        batches_of(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")[row]
         for row in (0, 1)
     ]
     counts = [int((one.extra("parser_heads") != -100).sum()) for one in each]
@@ -228,7 +167,7 @@ def test_the_loss_is_a_mean_over_gold_words_whatever_silver_joins(store) -> None
 def test_the_released_loss_is_divided_by_all_words_too(store) -> None:
     made = with_settings(with_parser(), ["data.train_split=mixed"])
     model, made = built(store, made)
-    (batch,) = batches(store, made, "mixed")
+    (batch,) = batches_of(store, made, "mixed")
     right = float(objective_loss(model, batch).detach())
     (objective,) = model.objectives
     objective.options = replace(objective.options, average="as_released")
@@ -240,7 +179,7 @@ def test_the_released_loss_is_divided_by_all_words_too(store) -> None:
 @pytest.mark.parametrize("detached", [True, False])
 def test_a_detached_parser_teaches_the_encoder_nothing(store, detached) -> None:
     model, made = built(store, with_parser(detached=detached))
-    (batch,) = batches(store, made)
+    (batch,) = batches_of(store, made, "train")
     objective_loss(model, batch).backward()
     moved = [
         weight.grad is not None and bool(weight.grad.any()) for weight in model.encoder.parameters()
@@ -256,7 +195,7 @@ def test_a_silver_sentence_teaches_no_tag(store, tags) -> None:
     made = replace(made, objectives=(XposTaggingOptions(tags=tags, names=names),))
     made = with_settings(made, ["data.train_split=silver"])
     model, made = built(store, made)
-    (batch,) = batches(store, made, "silver")
+    (batch,) = batches_of(store, made, "silver")
     loss = objective_loss(model, batch)
     loss.backward()
     moved = any(w.grad is not None and bool(w.grad.any()) for w in model.parameters())
@@ -287,7 +226,7 @@ def test_parsed_text_without_tags_is_told_where_it_was_to_teach_them(
 def test_objectives_over_words_are_blind_to_padding_and_teach_the_states(store, options) -> None:
     made = replace(recipe("task.name=trees.v1"), objectives=(options,))
     model, made = built(store, made)
-    (batch,) = batches(store, made)
+    (batch,) = batches_of(store, made, "train")
     model.eval()
     (objective,) = model.objectives
     encoding = model.encoder(batch, output_hidden_states=True)
@@ -306,8 +245,8 @@ def test_objectives_over_words_are_blind_to_padding_and_teach_the_states(store, 
 def test_tagging_is_a_mean_over_sentences_of_means_over_words(store) -> None:
     made = replace(recipe("task.name=trees.v1"), objectives=(XposTaggingOptions(),))
     model, made = built(store, made)
-    (pair,) = batches(store, made, "pair")
-    each = batches(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")
+    (pair,) = batches_of(store, made, "pair")
+    each = batches_of(store, with_settings(made, ["evaluation_batch_size=1"]), "pair")
     losses = [float(objective_loss(model, one).detach()) for one in each]
     assert float(objective_loss(model, pair).detach()) == pytest.approx(np.mean(losses), abs=1e-5)
 
@@ -331,7 +270,7 @@ LONG = (
 def run(tmp_path_factory, store) -> Path:
     """A parser that knows its few training trees by heart."""
     folder = tmp_path_factory.mktemp("run")
-    write_result(result_of(train(recipe(*LONG), store, folder)), folder)
+    finished(recipe(*LONG), store, folder)
     return folder
 
 
@@ -353,7 +292,7 @@ def test_a_mix_of_layers_alone_does_not_read_the_embeddings(store) -> None:
         model, made = built(store, recipe(f"task.parser.states={states}"))
         head = model.train().head
         assert len(head.parser.mix.weights_K) == layers
-        (batch,) = batches(store, made, "pair")
+        (batch,) = batches_of(store, made, "pair")
         encoding = model.encoder(batch, output_hidden_states=True)
         assert len(encoding.hidden_states) == 3
         encoding.hidden_states = tuple(one.detach() for one in encoding.hidden_states)
@@ -366,7 +305,7 @@ def test_a_mix_of_layers_alone_does_not_read_the_embeddings(store) -> None:
 
 def test_the_released_tree_has_the_largest_sum_of_probabilities(store) -> None:
     model, made = built(store, recipe("task.mst_space=as_released", "task.single_root=false"))
-    (batch,) = batches(store, made, "pair")
+    (batch,) = batches_of(store, made, "pair")
     head = model.eval().head
     with torch.no_grad():
         for weight in head.parser.parameters():
@@ -421,7 +360,7 @@ def test_a_word_in_two_windows_counts_where_its_sentence_is_whole(store, run) ->
     made = with_settings(
         load_run(run).recipe, ["stride=2", "max_length=8", "evaluation_batch_size=8"]
     )
-    (batch,) = batches(store, made)
+    (batch,) = batches_of(store, made, "train")
     layout, rows = batch.arrays["word_layout"], batch.arrays["example_index"]
     names = made.task.parser.relations
     heads = torch.zeros(layout.words.shape, dtype=torch.long)
@@ -445,13 +384,6 @@ def test_a_word_in_two_windows_counts_where_its_sentence_is_whole(store, run) ->
             assert shown[names.index(relation)] or not any(shown.values())
             several += len(shown) > 1 and len(set(shown.values())) > 1
     assert several
-
-
-def test_a_parser_learns_from_windows(store, tmp_path) -> None:
-    made = recipe("stride=3", "max_length=8", "batch_size=6", "max_steps=2")
-    run = train(made, store, tmp_path)
-    assert all(map(np.isfinite, run.progress.losses))
-    assert run.progress.evaluations[-1].scores["words"] == 25
 
 
 def test_the_baseline_hangs_each_word_from_its_neighbour(store, run) -> None:
@@ -500,28 +432,6 @@ def test_a_finished_run_is_found_again_by_its_recipe(run) -> None:
     assert not is_result_of(run, recipe(*LONG, "task.parser.arc=31"))
 
 
-def test_a_run_resumes_to_the_same_losses(store, tmp_path, crash) -> None:
-    made = recipe("checkpoint_every=2")
-    whole = train(made, store, tmp_path / "whole").progress.losses
-
-    def stop(event: object) -> None:
-        if getattr(event, "step", 0) == 3:
-            raise crash
-
-    with pytest.raises(crash):
-        train(made, store, tmp_path / "part", observers=[stop])
-    resumed = train(made, store, tmp_path / "part", resume=True)
-    assert resumed.progress.losses == whole
-
-
-def test_several_sentences_are_parsed_as_each_alone(store, run) -> None:
-    """No head is in another sentence, and each sentence has its root."""
-    trained = load_run(run).on(store)
-    answers = ask(trained, open_language(store, trained, "dev", "en"))
-    two = next(one for one in answers.predictions if one.example_id == "dev-4")
-    assert [head for head, _ in two.predicted] == [0, 2, 3, 0]
-
-
 def test_texts_without_trees_are_parsed_too(store, run, client) -> None:
     from trainer.evaluation.predict import RawExample, predict
 
@@ -532,10 +442,3 @@ def test_texts_without_trees_are_parsed_too(store, run, client) -> None:
     assert found.gold is None
     assert len(found.predicted) == 3
     assert sorted(head for head, _ in found.predicted).count(0) == 1
-
-
-def test_a_batch_without_any_gold_tree_is_parsed_and_not_scored(store, run) -> None:
-    made = load_run(run).recipe
-    (batch,) = batches(store, with_settings(made, ["evaluation_batch_size=8"]), "mixed")
-    assert DU not in treebank.DOG
-    assert int((batch.labels["parser_heads"] != -100).sum()) == 4

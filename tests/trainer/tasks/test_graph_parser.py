@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from syntax.errors import SpecError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
-from tests.syntax.test_mst import is_tree
+from tests.syntax.test_mst import best_total, is_tree
 from tests.trainer.treebank import DOG, EATEN, GO
 from trainer.nn.graph_parser import (
     SYMBOLS,
@@ -83,15 +82,6 @@ def test_dropout_takes_a_feature_at_all_positions_of_heads_and_dependents_alike(
         assert set(gone.flatten().tolist()) == {0.0, 1.0}
 
 
-def brute_force(scores: np.ndarray, single_root: bool) -> float:
-    every = product(range(len(scores) + 1), repeat=len(scores))
-    return max(
-        sum(scores[word, head] for word, head in enumerate(heads))
-        for heads in every
-        if is_tree(heads, single_root)
-    )
-
-
 energies = st.integers(1, 5).flatmap(
     lambda words: arrays(
         np.float64, (words, words + 1), elements=st.floats(-6, 0).map(lambda x: round(x, 3))
@@ -107,7 +97,7 @@ def test_no_other_tree_is_better(energy, single_root, space) -> None:
     assert is_tree(tuple(heads.tolist()), single_root)
     scores = np.exp(energy) if space == "as_released" else energy
     found = sum(scores[word, head] for word, head in enumerate(heads))
-    assert found == pytest.approx(brute_force(scores, single_root))
+    assert found == pytest.approx(best_total(scores, single_root))
 
 
 def test_the_released_space_prefers_another_tree_of_three_nodes() -> None:
@@ -116,13 +106,6 @@ def test_the_released_space_prefers_another_tree_of_three_nodes() -> None:
     sentences = np.zeros((1, 2), np.int64)
     assert graph_trees(energy, sentences, False).tolist() == [[0, 1]]
     assert graph_trees(energy, sentences, False, "as_released").tolist() == [[2, 0]]
-
-
-def test_a_sentence_may_have_several_roots_or_one() -> None:
-    energy = np.log([[[0.9, 1e-3, 0.1], [0.8, 0.2, 1e-3]]])
-    sentences = np.zeros((1, 2), np.int64)
-    assert graph_trees(energy, sentences, False).tolist() == [[0, 0]]
-    assert graph_trees(energy, sentences, True).tolist() == [[0, 1]]
 
 
 def test_the_best_relation_is_none_of_the_symbols_which_still_take_probability() -> None:

@@ -8,20 +8,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
-from service.parsers import Limits, ParseInput
-from syntax.alignment import segment_features
+from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
-from syntax.fingerprint import fingerprint
+from tests.trainer.rows import parsed_row, write_rows
+from tests.trainer.runs import finished, recipes_of
 from tests.trainer.tagged import sentences
 from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
-from trainer.options import DataOptions, MultipleChoiceOptions
+from trainer.options import MultipleChoiceOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.report import result_of
-from trainer.results import write_result
 from trainer.tasks.multiple_choice import MultipleChoice, by_example
 
 LABEL = LabelSpec("label", "class", ("A", "B"))
@@ -29,36 +26,19 @@ LEVEL = LabelSpec("level", "class", ("middle", "high"))
 FIELDS = ("article", "question", "option_a", "option_b")
 
 
-@pytest.fixture(scope="session")
-def choices_uri(tmp_path_factory, english, tokenizer) -> str:
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory, english, tokenizer) -> Iterator[FeatureStore]:
     """Which of two sentences is the article again."""
-    uri = str(tmp_path_factory.mktemp("choices") / "store")
-    lines = sentences()[:24]
-    identity = english.identity.fingerprint
-    parsed = {}
-    for line in [*lines, "Which is it?"]:
-        parse = english.parse(ParseInput("raw", line), Limits())
-        parsed[line] = segment_features(parse, *tokenizer.encode(parse.text))
-    rows = []
+    rows, lines = [], sentences()[:24]
     for seq, line in enumerate(lines):
         options = [line, lines[seq - 1]][:: 1 if seq % 2 else -1]
         texts = (line, "Which is it?", *options)
-        keys = tuple(fingerprint([identity, text]) for text in texts)
         labels = {"label": LABEL.names[options.index(line)], "level": LEVEL.names[seq < 10]}
-        key, parts = fingerprint([seq]), tuple(parsed[text] for text in texts)
-        rows.append(ExampleRow(seq, f"race-{seq}", key, identity, texts, keys, parts, labels))
-    with open_store(uri) as store:
-        store.describe(identity, "parser", {"name": english.identity.name})
+        rows.append(parsed_row(english, tokenizer, seq, f"race-{seq}", texts, labels))
+    with open_store(str(tmp_path_factory.mktemp("choices") / "store")) as store:
         for split in ("train", "dev"):
             spec = DatasetSpec("race", split, "en", FIELDS, (LABEL, LEVEL))
-            tokens = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
-            store.features.append(DatasetHandle(spec, *tokens, matrices=False), rows)
-    return uri
-
-
-@pytest.fixture
-def choices(choices_uri) -> Iterator[FeatureStore]:
-    with open_store(choices_uri) as store:
+            write_rows(store, english, tokenizer, spec, rows)
         yield store
 
 
@@ -77,10 +57,6 @@ TINY = (
 )
 
 
-def recipes_of(task: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name == task]
-
-
 @pytest.mark.parametrize("name", recipes_of("multiple_choice.v1"))
 def test_every_recipe_of_the_task_trains(name, choices, tmp_path) -> None:
     run = train(with_settings(RECIPES[name](), [*TINY, "max_steps=2"]), choices, tmp_path)
@@ -89,8 +65,7 @@ def test_every_recipe_of_the_task_trains(name, choices, tmp_path) -> None:
 
 
 def test_accuracy_is_also_given_by_group(choices, tmp_path) -> None:
-    run = train(with_settings(RECIPES["sgnet-race"](), [*TINY, "max_steps=2"]), choices, tmp_path)
-    write_result(result_of(run), tmp_path)
+    finished(with_settings(RECIPES["sgnet-race"](), [*TINY, "max_steps=2"]), choices, tmp_path)
     table = evaluate_run(tmp_path, choices, "dev")
     scores, predictions = table.scores["en"], table.predictions["en"]
     for level, count in (("middle", 14), ("high", 10)):
@@ -125,9 +100,3 @@ def test_it_learns_by_heart(choices, tmp_path) -> None:
 def test_a_label_without_classes_is_refused() -> None:
     with pytest.raises(SpecError, match="multiple choice needs"):
         MultipleChoice(MultipleChoiceOptions(), {"label": LabelSpec("label", "string")})
-
-
-def test_the_recipe_truncates_from_the_front_as_released() -> None:
-    data = RECIPES["sgnet-race"]().data
-    assert isinstance(data, DataOptions)
-    assert data.truncation_side == "left"

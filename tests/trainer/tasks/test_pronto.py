@@ -11,16 +11,15 @@ import torch
 from transformers import AutoModel, BertConfig
 
 from clients.benchmarks import BENCHMARKS
-from featurestore import DatasetHandle, ExampleRow, FeatureStore, open_store
-from service.parsers import Limits, ParseInput, Parser
+from featurestore import FeatureStore, open_store
+from service.parsers import Parser
 from service.tokenizers import LoadedTokenizer
-from syntax.alignment import segment_features
 from syntax.errors import SpecError
 from syntax.examples import Example
-from syntax.fingerprint import fingerprint
+from tests.trainer.rows import read_row, write_rows
+from tests.trainer.runs import batches_of, finished
 from trainer.api import evaluate, predict
-from trainer.batch import SyntaxBatch
-from trainer.data import device_batches, open_source
+from trainer.data import open_source
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.options import Recipe
@@ -28,7 +27,7 @@ from trainer.options.settings import with_settings
 from trainer.progress import Evaluation, Progress
 from trainer.recipes import RECIPES
 from trainer.report import result_of
-from trainer.results import read_result, write_result
+from trainer.results import read_result
 from trainer.streams import open_streams, pinned, profile_streams
 
 FILES = Path(__file__).parents[2] / "fixtures/benchmarks/pronto"
@@ -41,21 +40,11 @@ def append_pronto(
     store: FeatureStore, files: Path, parser: Parser, tokenizer: LoadedTokenizer, name: str
 ) -> None:
     """All splits of a task, read from the files and parsed."""
-    reader, identity = BENCHMARKS[name], parser.identity.fingerprint
-    store.describe(identity, "parser", {"name": parser.identity.name})
+    reader = BENCHMARKS[name]
     for split in ("train", "dev", "test"):
-        rows = []
-        for seq, item in enumerate(reader.read(files, split, "en")):
-            if isinstance(item, Example):
-                parses = [parser.parse(ParseInput("raw", x.text), Limits()) for x in item.segments]
-                features = tuple(segment_features(x, *tokenizer.encode(x.text)) for x in parses)
-                texts = tuple(x.text for x in parses)
-                keys, key = tuple(map(fingerprint, texts)), fingerprint([name, split, seq])
-                made = (identity, texts, keys, features, item.labels)
-                rows.append(ExampleRow(seq, item.example_id, key, *made))
-        spec = reader.spec(split, "en")
-        about = (tokenizer.name, tokenizer.fingerprint, tokenizer.special_tokens)
-        store.features.append(DatasetHandle(spec, *about, matrices=False), rows)
+        items = [one for one in reader.read(files, split, "en") if isinstance(one, Example)]
+        rows = [read_row(parser, tokenizer, *one) for one in enumerate(items)]
+        write_rows(store, parser, tokenizer, reader.spec(split, "en"), rows)
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +62,7 @@ def recipe_of(name: str, *settings: str) -> Recipe:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_task_trains_and_is_scored_beside_the_majority_class(verses, tmp_path, name) -> None:
-    run = train(recipe_of(name), verses, tmp_path)
-    write_result(result_of(run), tmp_path)
+    run = finished(recipe_of(name), verses, tmp_path)
     result = read_result(tmp_path)
     assert len(run.progress.evaluations) == 2
     assert 0 <= result["accuracy"] <= 1
@@ -82,12 +70,6 @@ def test_every_task_trains_and_is_scored_beside_the_majority_class(verses, tmp_p
     scored = evaluate(tmp_path, verses, "test")
     assert scored.scores["en"].examples == 2
     assert scored.baselines["en"].name == "majority class"
-
-
-def batches(store: FeatureStore, made: Recipe, split: str) -> list[SyntaxBatch]:
-    source = open_source(store, made, split, "en")
-    stream = source.evaluation_stream(made)
-    return list(device_batches(stream, made, source.task, torch.device("cpu")))
 
 
 def fitted(store: FeatureStore, *settings: str) -> Recipe:
@@ -100,7 +82,7 @@ def test_the_sense_is_one_token_behind_the_last_separator(verses, tokenizer, len
     """Truncation takes it from neither the sense nor the separators."""
     made, special = fitted(verses, f"max_length={length}"), tokenizer.special_tokens
     assert made.task.items == SENSES
-    (batch,) = batches(verses, with_settings(made, ["evaluation_batch_size=8"]), "train")
+    (batch,) = batches_of(verses, with_settings(made, ["evaluation_batch_size=8"]), "train")
     assert batch.input_ids_BL.shape[1] <= length
     for row, sense in enumerate(batch.arrays["sense"]):
         end = int(batch.lengths_B[row])
@@ -115,7 +97,7 @@ def test_the_sense_is_one_token_behind_the_last_separator(verses, tokenizer, len
 
 
 def test_a_sense_that_no_training_pair_has_is_the_common_one(verses, tokenizer) -> None:
-    (batch,) = batches(verses, fitted(verses), "test")
+    (batch,) = batches_of(verses, fitted(verses), "test")
     vocabulary, found = tokenizer.special_tokens.vocab_size, {}
     for row, sense in enumerate(batch.arrays["sense"]):
         found[sense] = int(batch.input_ids_BL[row, int(batch.lengths_B[row]) - 1])
@@ -123,7 +105,7 @@ def test_a_sense_that_no_training_pair_has_is_the_common_one(verses, tokenizer) 
 
 
 def test_a_task_without_a_sense_reads_what_it_read_before(verses, tokenizer) -> None:
-    (batch,) = batches(verses, fitted(verses, "task.item=null"), "test")
+    (batch,) = batches_of(verses, fitted(verses, "task.item=null"), "test")
     last = batch.input_ids_BL[torch.arange(2), batch.lengths_B - 1]
     assert last.tolist() == [tokenizer.special_tokens.suffix[0]] * 2
 
@@ -149,14 +131,14 @@ def test_a_pretrained_encoder_gets_rows_for_senses_and_keeps_its_own(
     rows = model.get_input_embeddings().weight
     assert rows.shape[0] == size + 1 + len(SENSES)
     assert torch.equal(rows[:size], encoder.get_input_embeddings().weight)
-    (batch,) = batches(verses, with_settings(made, ["evaluation_batch_size=8"]), "train")
+    (batch,) = batches_of(verses, with_settings(made, ["evaluation_batch_size=8"]), "train")
     model(batch).loss.backward()
     learned = model.get_input_embeddings().weight.grad[size:].abs().sum(1) > 0
     assert learned.tolist() == [False, True, True, True]
 
 
 def test_predictions_of_pairs_need_their_sense(verses, tmp_path, client) -> None:
-    write_result(result_of(train(recipe_of("pronto-same-sense"), verses, tmp_path)), tmp_path)
+    finished(recipe_of("pronto-same-sense"), verses, tmp_path)
     pair = {"verse1": "She gave water .", "verse2": "He gave bread ."}
     item = {**pair, "sense": "give.01"}
     (found,) = predict(tmp_path, [item], client=client)
@@ -189,7 +171,7 @@ def test_local_attention_lets_every_piece_see_the_sense(verses) -> None:
     """As [CLS] and [SEP], which are in no tree either."""
     tiny = ("encoder=parsebank-tiny", "weights=random")
     made = fitted(verses, "model.name=sla.v1", "use_syntax=true", *tiny)
-    (batch,) = batches(verses, made, "test")
+    (batch,) = batches_of(verses, made, "test")
     (name,) = [name for name in batch.extras if name.startswith("sla_mask")]
     mask_BLL = batch.extra(name)
     for row, length in enumerate(batch.lengths_B.tolist()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from transformers import AutoModel
 from featurestore import open_store
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.pointers import pointer_steps
+from tests.syntax.test_mst import is_tree
 from tests.trainer.treebank import DU, EATEN, GO, NAME, append_treebank
 from trainer.loop import train
 from trainer.nn.graph_parser import SYMBOLS
@@ -116,35 +118,32 @@ def test_mixed_precision_stays_near_full_precision(precision) -> None:
 
 @torch.no_grad()
 def test_masks_are_the_same_at_all_steps() -> None:
-    """With inputs and states dropped altogether, all steps of a sentence have the same input."""
-    model = parser(0.999999).train()
-    steps, real = steps_of([2, 0, 2]), torch.ones(1, 4, dtype=torch.bool)
-    assert torch.isfinite(model.loss(states(1, 4), torch.ones(1, 6), real, steps))
+    model, seen = parser(0.5).train(), []
+    model.cell.register_forward_pre_hook(
+        lambda _, given: seen.append(torch.cat([given[0][0], given[1][0][0]]) == 0)
+    )
+    model.loss(states(1, 4), torch.ones(1, 6), torch.ones(1, 4, dtype=bool), steps_of([2, 0, 2]))
+    assert 0 < int(seen[0].sum()) < len(seen[0])
+    assert len(seen) == 7
+    assert all(torch.equal(mask, seen[0]) for mask in seen)
 
 
 def log_probability(model: StackParser, own: torch.Tensor, heads: list[int]) -> float:
     """Of a tree with its best relations, by the slow steps."""
-    best = -np.inf
-    steps = steps_of(heads)
-    for_children = []
+    steps, each = steps_of(heads), []
     for relation in range(5):
         changed = torch.where(steps.relations > 0, relation + SYMBOLS, steps.relations)
-        rows = slow_steps(model, own, steps._replace(relations=changed), 0, 2 * len(heads) + 1)
-        for_children.append([*rows])
-    total = 0.0
-    for at in zip(*for_children, strict=True):
-        leaf, arc, _ = at[0]
-        total += arc + (0.0 if leaf else max(one[2] for one in at))
-    return max(best, total)
+        told = steps._replace(relations=changed)
+        each.append([*slow_steps(model, own, told, 0, 2 * len(heads) + 1)])
+    return sum(
+        at[0][1] + (0.0 if at[0][0] else max(one[2] for one in at))
+        for at in zip(*each, strict=True)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 @torch.no_grad()
 def test_a_wide_joint_beam_finds_the_likeliest_tree(seed) -> None:
-    from itertools import product
-
-    from tests.syntax.test_mst import is_tree
-
     model = parser().double()
     own = torch.randn(4, 6, generator=torch.Generator().manual_seed(seed)).double() * 3
     trees = [list(heads) for heads in product(range(4), repeat=3) if is_tree(heads, False)]
@@ -222,8 +221,6 @@ def test_the_published_search_equals_its_slow_twin(beam) -> None:
 @pytest.mark.parametrize("beam", [1, 5])
 @torch.no_grad()
 def test_every_answer_is_a_tree(beam, ordered, search) -> None:
-    from tests.syntax.test_mst import is_tree
-
     model = parser()
     for seed in range(8):
         own = torch.randn(9, 6, generator=torch.Generator().manual_seed(seed)) * 4
@@ -265,12 +262,3 @@ def test_a_run_learns_and_gives_trees(tmp_path, tokenizer, context) -> None:
     assert head.beam == 1
     loaded = AutoModel.from_pretrained(tmp_path / "run" / "model")
     assert loaded.head.beam == 5
-
-
-def test_the_published_lstms_drop_tags_and_features_alike() -> None:
-    recipe = RECIPES["orderfree-rnn-stack"]()
-    model, task, training = recipe.model, recipe.task, recipe.training
-    assert (model.context, model.word_dropout, model.tag_dropout) == ("rnn", 0.33, 0.33)
-    assert (task.parser_dropout, task.input_dropout, task.state_dropout) == (0.33, 0.33, 0.33)
-    assert (training.learning_rate, training.batch_size) == (1e-3, 32)
-    assert RECIPES["orderfree-rnn-graph"]().model.tag_dropout == 0

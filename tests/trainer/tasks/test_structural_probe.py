@@ -15,6 +15,7 @@ from scipy.stats import spearmanr
 from featurestore import FeatureStore, open_store
 from syntax.errors import SpecError
 from syntax.matrices import tree_distance
+from tests.trainer.runs import recipes_of
 from trainer.loop import train
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spanning_edges, spearman
 from trainer.models.config import SyntaxConfig
@@ -144,22 +145,6 @@ def test_scores_equal_their_slow_twin(forest_batch, target) -> None:
     assert hits / total == pytest.approx(share)
 
 
-def test_gold_itself_is_perfect(forest_batch) -> None:
-    """One tree per row here: over two sentences the rest of a tree is no tree."""
-    arrays = {**forest_batch.arrays}
-    arrays["sentence_ids"] = np.minimum(arrays["sentence_ids"], 0)
-    arrays["upos"] = np.full_like(arrays["upos"], 8)
-    batch = replace(forest_batch, arrays=arrays)
-    for target, logits in (("distance", batch.distances()), ("depth", batch.depths())):
-        scorer = StructuralProbe(StructuralProbeOptions(target=target), {}).scorer(None)
-        scorer.add(
-            SyntaxOutput(task_loss=torch.tensor(0.0), logits={target: logits.float()}), batch
-        )
-        scores = scorer.scores()
-        assert scores.headline == 1.0
-        assert scores.spearman == pytest.approx(1.0)
-
-
 def test_a_root_that_is_punctuation_is_not_found() -> None:
     """As in the authors' code, whose predictions are never punctuation while there are words."""
     scorer = StructuralProbe(StructuralProbeOptions(target="depth"), {}).scorer(None)
@@ -202,18 +187,6 @@ def test_the_loss_is_that_of_the_paper(bert_config, make_batch, target) -> None:
     assert {name for name, _ in model.named_parameters()} == {"head.probe.projection_GR"}
 
 
-@pytest.mark.parametrize("target", ["distance", "depth"])
-def test_a_saved_probe_comes_back_the_same(tmp_path, bert_config, make_batch, target) -> None:
-    batch = make_batch()
-    batch = replace(
-        batch, extras={"word_states": torch.randn(*batch.input_ids_BL.shape, 16).half()}
-    )
-    model = model_of(bert_config, target)
-    model.save_pretrained(tmp_path)
-    loaded = SyntaxModel.from_pretrained(tmp_path)
-    assert torch.equal(loaded(batch).logits[target], model(batch).logits[target])
-
-
 @pytest.fixture
 def own_store(tmp_path, sample_rows, append_rows) -> Iterator[FeatureStore]:
     with open_store(tmp_path / "store") as store:
@@ -226,10 +199,6 @@ TINY = (
     *("data.dataset=sample", "encoder=parsebank-tiny", "weights=random", "threads=1", "layer=0"),
     *("rank=16", "data.dev_split=train"),
 )
-
-
-def recipes_of(task: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name == task]
 
 
 @pytest.mark.parametrize("name", recipes_of("structural_probe.v1"))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from syntax.errors import SpecError
 from tests.trainer.everything import recipe_for
-from trainer.data import device_batches, open_source
+from tests.trainer.runs import batches_of, finished
+from trainer.data import open_source
 from trainer.evaluation.trained import ask, load_run, open_language
-from trainer.loop import train
 from trainer.nn.crf import bioul_names, to_bioul
-from trainer.report import result_of
-from trainer.results import write_result
 
 PARTS = (
     *("task.tagger.lstm_layers=1", "task.tagger.lstm_width=16", "task.tagger.lstm_dropout=0"),
@@ -24,11 +21,9 @@ PARTS = (
 @pytest.mark.parametrize("crf", ["bio", "bioul"])
 def test_the_tokens_of_a_batch_have_their_pieces_and_tags(everything, crf) -> None:
     made = recipe_for("token_classification.v1", f"task.tagger.crf={crf}", *PARTS)
-    source = open_source(everything, made, "dev", "en")
-    names = source.labels["tags"].names
+    names = open_source(everything, made, "dev", "en").labels["tags"].names
     own = bioul_names(names) if crf == "bioul" else names
-    stream = source.evaluation_stream(made)
-    for batch in device_batches(stream, made, source.task, torch.device("cpu")):
+    for batch in batches_of(everything, made):
         pieces, places, tags = (
             batch.labels[f"token_{name}"].numpy() for name in ("pieces", "places", "tags")
         )
@@ -53,8 +48,7 @@ ALLENNLP = ("task.tagger.crf_ends=false", "task.tagger.crf_loss=sum", "epochs=12
 def test_a_tagger_with_a_crf_is_trained_saved_and_loaded(everything, tmp_path, released) -> None:
     settings = ("task.tagger.crf=bioul", *PARTS, "epochs=8", "learning_rate=0.005", *released)
     made = recipe_for("token_classification.v1", *settings, "model.dropout=0")
-    run = train(made, everything, tmp_path)
-    write_result(result_of(run), tmp_path)
+    run = finished(made, everything, tmp_path)
     assert run.progress.losses[-1] < run.progress.losses[0]
     kept = load_run(tmp_path).on(everything)
     answers = ask(kept, open_language(everything, kept, "dev", "en"))

@@ -17,11 +17,13 @@ from featurestore import FeatureStore, open_store
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
+from tests.trainer.runs import recipes_of
 from tests.trainer.tagged import INTENT, NAME, TAGS, append_tagged
-from trainer.evaluation.transfer import evaluate_run
+from trainer.batch import SyntaxBatch
 from trainer.loop import train
 from trainer.metrics.entities import entities, entity_scores, tokens_tagged
 from trainer.metrics.tagging import tagging_scores, tagging_shares
+from trainer.models.outputs import SyntaxOutput
 from trainer.options import IntentSlotsOptions, TokenClassificationOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -34,18 +36,11 @@ TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-A", "S-B", "E-
 SENTENCES = st.lists(st.lists(st.tuples(TAG, TAG), min_size=1, max_size=7), min_size=1, max_size=4)
 
 
-@pytest.fixture(scope="session")
-def tagged_uri(tmp_path_factory, english, tokenizer) -> str:
-    uri = str(tmp_path_factory.mktemp("tagged") / "store")
-    with open_store(uri) as store:
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory, english, tokenizer) -> Iterator[FeatureStore]:
+    with open_store(str(tmp_path_factory.mktemp("tagged") / "store")) as store:
         append_tagged(store, english, tokenizer, "train")
         append_tagged(store, english, tokenizer, "dev")
-    return uri
-
-
-@pytest.fixture
-def tagged(tagged_uri) -> Iterator[FeatureStore]:
-    with open_store(tagged_uri) as store:
         yield store
 
 
@@ -105,17 +100,28 @@ def test_the_loss_is_that_of_labelled_pieces_only(make_batch) -> None:
     assert piece_loss(logits, make_batch(), "tags") is None
 
 
+def predictions_of(tagged, task, say, **options):
+    """What a model predicts of dev that says something of the targets of each batch."""
+    data, scorer = tagged.dataset(NAME, split="dev", lang="en"), task.scorer(None)
+    assembly = AssemblySpec(**task.stream_options)
+    for arrays in data.stream(batch_size=16, assembly=assembly, **options):
+        targets = task.targets(arrays)
+        logits = torch.nn.functional.one_hot(
+            torch.from_numpy(say(targets["tags"])), len(TAGS.names)
+        )
+        output = SyntaxOutput(task_loss=torch.tensor(0.0), logits={"tags": logits})
+        scorer.add(output, SyntaxBatch.from_numpy(arrays, targets))
+    return scorer.predictions()
+
+
 @pytest.mark.parametrize("pieces", ["first", "words"])
 def test_right_pieces_give_right_tokens_and_back(tagged, pieces) -> None:
     """What a perfect model predicts scores 1, however tokens were cut into pieces."""
     options = TokenClassificationOptions(pieces=pieces)
     task = TASKS["token_classification.v1"].task(options, {"tags": TAGS})
-    data = tagged.dataset(NAME, split="dev", lang="en")
-    for arrays in data.stream(batch_size=16, assembly=AssemblySpec(**task.stream_options)):
-        gold_BL = task.targets(arrays)["tags"]
-        for ours, theirs in task._tags.pairs(arrays, np.where(gold_BL < 0, 3, gold_BL)):
-            assert ours == theirs
-            assert ours
+    found = predictions_of(tagged, task, lambda gold_BL: np.where(gold_BL < 0, 3, gold_BL))
+    assert len(found) == 50
+    assert all(one.predicted == one.gold != [] for one in found)
 
 
 def test_local_attention_is_trained_as_published_as_ever(tagged, tmp_path) -> None:
@@ -154,14 +160,9 @@ def test_released_fce_is_scored_by_spans() -> None:
 
 def test_tokens_that_truncation_cut_off_are_predicted_outside(tagged) -> None:
     task = TASKS["token_classification.v1"].task(TokenClassificationOptions(), {"tags": TAGS})
-    data = tagged.dataset(NAME, split="dev", lang="en")
-    arrays = next(
-        iter(data.stream(batch_size=16, max_length=6, assembly=AssemblySpec(**task.stream_options)))
-    )
-    pairs = task._tags.pairs(arrays, np.ones_like(arrays["input_ids"]))
-    for (ours, theirs), count in zip(pairs, arrays["token_counts"][:, 0], strict=True):
-        assert len(ours) == len(theirs) == count
-        assert theirs[-1] == "O" or count <= 4
+    for one in predictions_of(tagged, task, np.ones_like, max_length=6):
+        assert len(one.predicted) == len(one.gold)
+        assert one.predicted[-1] == "O" or len(one.gold) <= 4
 
 
 TINY = (
@@ -185,10 +186,6 @@ def test_a_run_learns_to_tag(tagged, tmp_path, task, model) -> None:
     assert best.scores[run.task.metric] == best.headline
 
 
-def recipes_of(*tasks: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name in tasks]
-
-
 @pytest.mark.parametrize("name", recipes_of("token_classification.v1", "intent_slots.v1"))
 def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path, tiny_encoder) -> None:
     recipe = RECIPES[name]()
@@ -198,29 +195,7 @@ def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path, tiny_encoder
         settings += ["label=tags", f"encoder={tiny_encoder}"]
     run = train(with_settings(recipe, settings), tagged, tmp_path)
     assert run.finished
-
-
-def test_a_model_of_errors_is_selected_on_their_f05(tagged, tmp_path) -> None:
-    settings = [*TINY, "epochs=12", "evaluate_every=null"]
-    run = train(with_settings(RECIPES["sla-fce"](), settings), tagged, tmp_path)
-    best = run.progress.best
-    assert best.headline == best.scores["f05"] > 0.6
-    assert set(best.scores["per_type"]) == {"i"}
-    one = best.scores["per_type"]["i"]
-    product = 1.25 * one["precision"] * one["recall"]
-    assert one["f05"] == pytest.approx(product / (one["recall"] + 0.25 * one["precision"]))
-
-
-def test_a_trained_tagger_is_evaluated_from_its_folder(tagged, tmp_path) -> None:
-    from trainer.report import result_of
-    from trainer.results import write_result
-
-    settings = ("task.name=token_classification.v1", *TINY)
-    run = train(with_settings(RECIPES["sample"](), settings), tagged, tmp_path)
-    write_result(result_of(run), tmp_path)
-    table = evaluate_run(tmp_path, tagged, "dev")
-    assert table.metric == "f1"
-    assert table.scores["en"].examples == 50
+    assert run.progress.best.headline == run.progress.best.scores[recipe.task.metric]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -126,34 +124,6 @@ def test_nothing_is_learned_of_cut_or_parsed_sentences(store) -> None:
     assert (heads[1] == IGNORE).all()
     both, _ = piece_targets(options_for(store, trees="all"), mixed)
     assert (both[1] != IGNORE).any()
-
-
-ORDER = """
-from trainer.options import UslOptions
-from trainer.nn.piece_parser import RESERVED
-import featurestore
-class Data(featurestore.ParsedDataset):
-    name = "d"
-    def __init__(self): self._values = {}
-    def _every_record(self, gold_only):
-        from types import SimpleNamespace as N
-        labels = ("obl:agent", "det", "nsubj", "APP", None, "root", "acl")
-        yield (N(parse=N(deprel=labels), mode="gold"),)
-print(*UslOptions().fitted(Data()).labels)
-"""
-
-
-@pytest.mark.slow
-def test_labels_are_in_one_order_whatever_the_hashes() -> None:
-    for seed in ("1", "2"):
-        found = subprocess.run(
-            [sys.executable, "-c", ORDER],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert found.stdout == "_ APP acl det nsubj obl:agent root\n"
 
 
 # Decoding

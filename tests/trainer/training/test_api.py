@@ -6,25 +6,19 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import trainer
-from clients.cli import build_app
 from featurestore import FeatureStore
 from syntax.errors import SpecError, StoreFormatError, UnknownNameError
+from tests.trainer.command import parsebank
 from trainer import api
 from trainer.evaluation.predict import RawExample
 from trainer.progress import Evaluation, Report
 from trainer.results import read_result
 
 SHORT = {"batch_size": 8, "log_every": 1, "max_steps": 4}
-
-
-def parsebank(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), list(map(str, arguments)))
 
 
 def lasting(result: dict) -> dict:
@@ -96,20 +90,6 @@ def test_observers_that_fail_as_they_close_leave_the_result(store_uri, tmp_path)
     with pytest.raises(OSError, match="curves is away"):
         api.train("sample", store_uri, tmp_path, settings=SHORT, observers=failing)
     assert read_result(tmp_path)["steps"] == SHORT["max_steps"]
-
-
-def test_seeds_are_trained_once_and_summed_up(store: FeatureStore, tmp_path) -> None:
-    told: list[tuple[int, bool]] = []
-
-    def on_seed(seed: int, folder: Path, is_done: bool) -> None:
-        told.append((seed, is_done))
-
-    options = {"settings": {**SHORT, "max_steps": 2}, "on_seed": on_seed}
-    api.train_seeds("sample", [1], store, tmp_path, **options)
-    summary = api.train_seeds("sample", [1, 2], store, tmp_path, **options)
-    assert told == [(1, False), (1, True), (2, False)]
-    assert list(summary.scores) == [1, 2]
-    assert json.loads((tmp_path / "seeds.json").read_text("utf-8"))["mean"] == summary.mean
 
 
 def test_a_store_that_is_open_stays_open(run: api.FinishedRun, store: FeatureStore) -> None:

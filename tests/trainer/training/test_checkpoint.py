@@ -76,11 +76,6 @@ def test_leftovers_of_a_crash_do_not_mix_with_the_next_checkpoint(tmp_path) -> N
     assert load_random_state(folder, rank=7) is None
 
 
-def test_no_checkpoint_is_named(tmp_path) -> None:
-    with pytest.raises(SpecError, match="no checkpoint"):
-        find_checkpoint(tmp_path / "checkpoint")
-
-
 def test_another_format_is_refused(tmp_path) -> None:
     save_checkpoint(tmp_path / "checkpoint", {"format": 99}, rank=0)
     publish_new(tmp_path / "checkpoint")

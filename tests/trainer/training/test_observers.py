@@ -11,6 +11,8 @@ from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from syntax.errors import MissingExtraError
+from trainer.evaluation.pictures import require_matplotlib
+from trainer.metrics.significance import mcnemar
 from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
 from trainer.progress import Evaluation, Report
 
@@ -69,25 +71,17 @@ def test_weights_and_biases_get_the_same_numbers(tmp_path, monkeypatch, small_re
     pytest.fail("the measurements were not written")
 
 
-def test_without_wandb_the_line_that_installs_it_is_given(
-    tmp_path, monkeypatch, small_recipe
+@pytest.mark.parametrize(
+    ("library", "extra", "use"),
+    [
+        ("wandb", "wandb", lambda folder, recipe: WeightsAndBiases(folder, recipe)),
+        ("matplotlib", "pictures", lambda *_: require_matplotlib()),
+        ("scipy", "train", lambda *_: mcnemar([True], [False])),
+    ],
+)
+def test_without_a_library_the_line_that_installs_it_is_given(
+    tmp_path, monkeypatch, small_recipe, library, extra, use
 ) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[wandb\]'"):
-        WeightsAndBiases(tmp_path, small_recipe())
-
-
-def test_without_matplotlib_the_line_that_installs_it_is_given(monkeypatch) -> None:
-    from trainer.evaluation.pictures import require_matplotlib
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[pictures\]'"):
-        require_matplotlib()
-
-
-def test_without_scipy_the_line_that_installs_it_is_given(monkeypatch) -> None:
-    from trainer.metrics.significance import mcnemar
-
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[train\]'"):
-        mcnemar([True], [False])
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install .*\[{extra}\]'"):
+        use(tmp_path, small_recipe())

@@ -73,15 +73,9 @@ def test_the_xnli_recipe_reads_real_pairs(data_dir, tmp_path, english, tokenizer
             type_vocab_size=1,
             max_position_embeddings=130,
         ).save_pretrained(encoder)
-    settings = ["data.train_split=dev", "weights=random", f"encoder={encoder}", "epochs=1"]
+    data = ("data.train_split=dev", "batch_size=8", "epochs=1")
     recipe = with_settings(
-        RECIPES["xnli"](),
-        [
-            *settings,
-            "batch_size=8",
-            "objectives.tree_distance.weight=0.1",
-            "objectives.tree_depth.weight=0.1",
-        ],
+        RECIPES["xnli"](), [*data, *ALPHA, "weights=random", f"encoder={encoder}"]
     )
     with open_store(tmp_path / "store") as store:
         run = train(recipe, store, tmp_path)

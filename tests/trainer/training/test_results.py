@@ -9,11 +9,10 @@ import sys
 from itertools import pairwise
 
 import pytest
-from typer.testing import CliRunner
 
-from clients.cli import build_app
 from featurestore import open_store
 from syntax.errors import SpecError
+from tests.trainer.command import parsebank
 from tests.trainer.everything import append_everything, recipe_for
 from tests.trainer.recorded import TWO, without_gpu
 from trainer.evaluation.transfer import (
@@ -50,12 +49,12 @@ def test_a_killed_command_of_several_seeds_resumes(store_uri, tmp_path) -> None:
     seeds = ("--seed", "1", "--seed", "2", "--seed", "3", "--max-steps", "4")
     command = ("train", "sample", "--store", store_uri, "--output", str(tmp_path), *seeds)
     small = ("--set", "batch_size=8", "--set", "checkpoint_every=2", "--set", "log_every=1")
-    whole = CliRunner().invoke(build_app(), [*command, *small])
+    whole = parsebank(*command, *small)
     assert whole.exit_code == 0, whole.output
     expected = read_result(tmp_path / "seed2")["loss_end"]
     (tmp_path / "seed2" / "result.json").unlink()
     shutil.rmtree(tmp_path / "seed3")
-    again = CliRunner().invoke(build_app(), [*command, *small, "--resume"])
+    again = parsebank(*command, *small, "--resume")
     assert again.exit_code == 0, again.output
     assert again.output.count("is done") == 1
     assert read_result(tmp_path / "seed2")["loss_end"] == expected

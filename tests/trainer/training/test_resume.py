@@ -150,7 +150,7 @@ def test_two_killed_processes_feed_the_same_streams_again(
         assert streams == fed
 
 
-@pytest.mark.parametrize("task", [*TASKS][1:])
+@pytest.mark.parametrize("task", TASKS)
 def test_a_result_repeats_its_run_after_the_store_has_grown_and_been_compacted(
     tmp_path, english, tokenizer, task
 ) -> None:
@@ -218,20 +218,16 @@ def stopped(store, small_recipe, tmp_path) -> tuple[Recipe, Path]:
     return recipe, tmp_path / "out"
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+def test_what_the_steps_done_were_made_with_cannot_be_changed_on_the_way(store, stopped) -> None:
+    recipe, output = stopped
+    for setting in (
         *("seed=3", "batch_size=4", "optimizer=sgd", "learning_rate=0.1", "schedule=plateau"),
         *("warmup_steps=1", "clip_norm=0", "weight_decay=0.1", "precision=bf16", "max_length=32"),
-    ],
-)
-def test_what_the_steps_done_were_made_with_cannot_be_changed_on_the_way(
-    store, stopped, setting
-) -> None:
-    recipe, output = stopped
-    key = setting.partition("=")[0]
-    with pytest.raises(SpecError, match=rf"was made with \w+\.{key}="):
-        train(with_settings(recipe, [setting]), store, output, resume=True)
+        "gat=as_released",
+    ):
+        key = setting.partition("=")[0]
+        with pytest.raises(SpecError, match=rf"was made with \w+\.{key}="):
+            train(with_settings(recipe, [setting]), store, output, resume=True)
 
 
 def test_what_a_resumed_run_has_otherwise_is_in_its_result(store, stopped) -> None:

@@ -12,6 +12,7 @@ import torch
 from featurestore import open_store
 from syntax.errors import SpecError, UnknownNameError
 from tests.trainer.everything import recipe_for, two_streams
+from tests.trainer.runs import resumed
 from trainer.loop import Run, start, train
 from trainer.options import MAIN, DataOptions, Recipe, StreamOptions, TrainingOptions
 from trainer.options.settings import recipe_from_json, with_settings
@@ -133,23 +134,15 @@ def test_the_result_repeats_the_run(whole, everything, tmp_path) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"joins": True, "share": 0.6}])
 def test_an_interrupted_run_of_two_streams_resumes_to_the_same_losses(
-    everything, tmp_path, crash, options
+    everything, tmp_path, options
 ) -> None:
     recipe = two_streams("checkpoint_every=2", "evaluate_every=5", "accumulation=2", **options)
     expected = train(recipe, everything, tmp_path / "whole")
     stop = random.SystemRandom().randrange(3, expected.total_steps)
-
-    def killer(event: Report | Evaluation) -> None:
-        if event.step >= stop:
-            raise crash
-
-    with pytest.raises(crash):
-        train(recipe, everything, tmp_path / "cut", observers=[killer])
-    torch.rand(3)
-    resumed = train(recipe, everything, tmp_path / "cut", resume=True)
-    assert resumed.progress.losses == expected.progress.losses, f"stopped at step {stop}"
-    assert resumed.progress.evaluations == expected.progress.evaluations
-    assert resumed.streams["tags"].state_dict() == expected.streams["tags"].state_dict()
+    cut = resumed(recipe, everything, tmp_path / "cut", stop)
+    assert cut.progress.losses == expected.progress.losses, f"stopped at step {stop}"
+    assert cut.progress.evaluations == expected.progress.evaluations
+    assert cut.streams["tags"].state_dict() == expected.streams["tags"].state_dict()
 
 
 def test_a_checkpoint_with_another_share_is_refused(everything, tmp_path) -> None:

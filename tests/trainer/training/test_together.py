@@ -9,12 +9,11 @@ import pytest
 
 from featurestore import FeatureStore, open_store
 from tests.trainer.recorded import TWO, examples_of_steps, outcome
+from tests.trainer.runs import reported, resumed
 from tests.trainer.training.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, TREES, append_treebank
-from trainer.loop import train
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
-from trainer.progress import Evaluation, Report
 from trainer.recipes import RECIPES
 
 SMALL = (
@@ -49,32 +48,19 @@ def recipe_of(name: str, *settings: str) -> Recipe:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "-as-released"])
-def test_a_run_of_everything_resumes_to_the_same_losses(opened, tmp_path, crash, end) -> None:
+def test_a_run_of_everything_resumes_to_the_same_losses(opened, tmp_path, end) -> None:
     """Five steps make an epoch: the run is cut in the first and ends in the second."""
     recipe = recipe_of(f"microbert-mlm-xpos-phrase-tree-sla{end}")
-    reports: list[Report] = []
-
-    def note(event: Report | Evaluation) -> None:
-        if isinstance(event, Report):
-            reports.append(event)
-
-    whole = train(recipe, opened, tmp_path / "whole", observers=[note])
+    whole, reports = reported(recipe, opened, tmp_path / "whole")
     assert whole.progress.epoch == 1
     assert len(whole.progress.losses) == 8
     for name in ("task", "xpos_tagging.v1", "phrase.v1", "tree.v1"):
         assert any(report.losses[name] > 0 for report in reports), name
-
-    def stop(event: Report | Evaluation) -> None:
-        if event.step == 5:
-            raise crash
-
-    with pytest.raises(crash):
-        train(recipe, opened, tmp_path / "cut", observers=[stop])
-    resumed = train(recipe, opened, tmp_path / "cut", resume=True)
-    assert resumed.progress.resumed == [{"step": 4, "changed": {}}]
-    assert resumed.progress.losses == whole.progress.losses
-    assert resumed.progress.evaluations == whole.progress.evaluations
-    assert resumed.progress.outcomes == whole.progress.outcomes
+    cut = resumed(recipe, opened, tmp_path / "cut", stop=5)
+    assert cut.progress.resumed == [{"step": 4, "changed": {}}]
+    assert cut.progress.losses == whole.progress.losses
+    assert cut.progress.evaluations == whole.progress.evaluations
+    assert cut.progress.outcomes == whole.progress.outcomes
 
 
 NOTHING_DRAWN = ("model.layer_dropout=0", "model.dropout=0")

@@ -28,6 +28,7 @@ from .stanza_lists import official_excerpt
 pytestmark = pytest.mark.slow
 
 PARTUT = "udpipe/french-partut-ud-2.5-191206"
+PARTUT_PATH = "/french-partut-ud-2.5-191206.udpipe"
 PARTUT_SHA256 = "c41b8569ddbc317b8ed78937b3eaf1e6f2ae2b066cdd44ac0dcd056c4a7b1465"
 
 Run = Callable[..., Result]
@@ -111,14 +112,14 @@ def test_a_model_is_pulled_checked_tried_and_recorded(
     record = read_records(models_dir)[PARTUT]
     assert (record.language, record.treebank) == ("fr", "UD_French-ParTUT")
     assert (record.sha256, record.size) == (PARTUT_SHA256, 3_887_903)
-    assert record.source == f"{server.url}/french-partut-ud-2.5-191206.udpipe"
+    assert record.source == server.url + PARTUT_PATH
     model = find_parser(Settings(models_dir=models_dir), lang="fra")
     parse = load_parser(model).parse(ParseInput("raw", "Il pleut."), Limits())
     assert parse.form == ["Il", "pleut", "."]
     assert model.card["licence"] == "CC BY-NC-SA 4.0"
 
 
-def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(
+def test_what_is_there_is_not_fetched_again_and_what_is_damaged_or_gone_is(
     run: Run, server: FileServer, models_dir: Path
 ) -> None:
     run("pull", "french-partut", "--from", server.url)
@@ -132,13 +133,18 @@ def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(
     repaired = run("pull", PARTUT, "--from", server.url)
     assert repaired.stdout.startswith(f"pulled {PARTUT} from")
     assert run("verify", PARTUT).exit_code == 0
+    (models_dir / f"{PARTUT}.udpipe").unlink()
+    gone = run("verify", PARTUT)
+    assert gone.exit_code == 1
+    assert f"FAILED {PARTUT}: it is in the registry file, but" in text_of(gone)
+    assert run("remove", PARTUT).exit_code == 0
+    assert "unknown model" in text_of(run("verify", PARTUT))
 
 
 def test_a_pull_that_broke_off_goes_on_the_next_time(
     run: Run, server: FileServer, models_dir: Path
 ) -> None:
-    path = "/french-partut-ud-2.5-191206.udpipe"
-    server.faults[path] = ["break:2000000", "status:403"]
+    server.faults[PARTUT_PATH] = ["break:2000000", "status:403"]
     broken = run("pull", "french-partut", "--from", server.url)
     assert broken.exit_code == 1
     assert "403 Forbidden" in text_of(broken)
@@ -146,7 +152,7 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
     assert not (models_dir / "udpipe").exists()
     server.asked.clear()
     assert run("pull", "french-partut", "--from", server.url).exit_code == 0
-    (again,) = [given for asked, given in server.asked if asked == path]
+    (again,) = [given for asked, given in server.asked if asked == PARTUT_PATH]
     assert again is not None
     assert int(again.removeprefix("bytes=").removesuffix("-")) > 1_000_000
     assert files_in(models_dir / STAGING) == set()
@@ -155,8 +161,7 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
 def test_another_file_than_the_official_one_is_refused(
     run: Run, server: FileServer, models_dir: Path
 ) -> None:
-    path = "/french-partut-ud-2.5-191206.udpipe"
-    server.files[path] = server.files["/coptic-scriptorium-ud-2.5-191206.udpipe"]
+    server.files[PARTUT_PATH] = server.files["/coptic-scriptorium-ud-2.5-191206.udpipe"]
     result = run("pull", "french-partut", "--from", server.url)
     assert result.exit_code == 1
     assert f"but {PARTUT_SHA256} was expected; nothing was kept" in text_of(result)
@@ -211,8 +216,9 @@ def test_without_a_models_folder_the_error_says_how_to_name_one(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PARSEBANK_MODELS_DIR")
-    assert "--models-dir, or set PARSEBANK_MODELS_DIR" in text_of(run("pull", "french-partut"))
-    assert "--models-dir, or set PARSEBANK_MODELS_DIR" in text_of(run("remove", "french-partut"))
+    for action in ("pull", "remove"):
+        told = text_of(run(action, "french-partut"))
+        assert "--models-dir, or set PARSEBANK_MODELS_DIR" in told
 
 
 @pytest.mark.parametrize("how", ["--offline", "PARSEBANK_OFFLINE", "HF_HUB_OFFLINE"])
@@ -368,35 +374,16 @@ def test_bundled_models_stay_and_names_must_be_whole(run: Run, archive: Path) ->
     assert "unknown model 'nothing'" in text_of(run("verify", "nothing"))
 
 
-def test_a_model_put_there_by_hand_is_removed_with_its_cards(
+def test_a_model_put_there_by_hand_is_not_overwritten_and_removed_with_its_cards(
     run: Run, archive: Path, models_dir: Path
 ) -> None:
     models_dir.mkdir()
-    for name in ("own.udpipe", "other.udpipe"):
+    for name in ("own.udpipe", "french-partut-ud-2.5-191206.udpipe"):
         shutil.copy(archive / "coptic-scriptorium-ud-2.5-191206.udpipe", models_dir / name)
     (models_dir / "own.json").write_text('{"language": "cop"}')
     (models_dir / "own.md").write_text("# own")
+    refused = run("pull", "french-partut", "--from", str(archive))
+    assert "put there by hand; remove it first" in text_of(refused)
     assert "no checksum is recorded" in text_of(run("verify", "own"))
     assert run("remove", "Own").exit_code == 0
-    assert files_in(models_dir) == {"other.udpipe", "registry.json"}
-
-
-def test_a_model_put_there_by_hand_is_not_overwritten(
-    run: Run, archive: Path, models_dir: Path
-) -> None:
-    models_dir.mkdir()
-    shutil.copy(archive / "french-partut-ud-2.5-191206.udpipe", models_dir)
-    result = run("pull", "french-partut", "--from", str(archive))
-    assert "put there by hand; remove it first" in text_of(result)
-
-
-def test_a_record_without_its_files_is_reported_and_can_be_removed(
-    run: Run, archive: Path, models_dir: Path
-) -> None:
-    run("pull", "french-partut", "--from", str(archive))
-    (models_dir / f"{PARTUT}.udpipe").unlink()
-    result = run("verify", PARTUT)
-    assert result.exit_code == 1
-    assert f"FAILED {PARTUT}: it is in the registry file, but" in text_of(result)
-    assert run("remove", PARTUT).exit_code == 0
-    assert "unknown model" in text_of(run("verify", PARTUT))
+    assert files_in(models_dir) == {"french-partut-ud-2.5-191206.udpipe", "registry.json"}

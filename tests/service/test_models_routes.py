@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -40,7 +38,7 @@ async def client(tmp_path: Path, bundled: Path) -> AsyncIterator[httpx.AsyncClie
 async def test_every_model_is_described(client: httpx.AsyncClient, bundled: Path) -> None:
     models = {model["name"]: model for model in (await client.get("/models")).json()}
     added = {"udpipe/damaged", "udpipe/german-gsd-ud-2.5-1", "udpipe/wrong"}
-    assert set(models) == {*added, "parsebank/english", ENGLISH, f"{ENGLISH}-full"}
+    assert set(models) == {*added, "parsebank/english", ENGLISH}
     english = models[ENGLISH]
     assert english == {
         "name": ENGLISH,
@@ -104,17 +102,3 @@ async def test_a_busy_model_is_not_unloaded(client: httpx.AsyncClient) -> None:
     assert conflict is not None
     assert conflict.json()["error_type"] == "conflict"
     assert (await parsing).status_code == 200
-
-
-async def test_a_replaced_file_has_a_new_fingerprint(
-    client: httpx.AsyncClient, tmp_path: Path, bundled: Path
-) -> None:
-    path = tmp_path / "models" / "udpipe" / "own.udpipe"
-    shutil.copy(bundled, path)
-    before = (await client.get("/models/own")).json()
-    path.write_bytes(path.read_bytes() + b"\0")
-    os.utime(path, ns=(1, 1))
-    after = (await client.get("/models/own")).json()
-    assert before["sha256"] == file_sha256(bundled)
-    assert after["sha256"] == file_sha256(path)
-    assert before["fingerprint"] != after["fingerprint"]

@@ -43,7 +43,7 @@ async def test_a_browser_asks_whether_its_copy_is_right(client: httpx.AsyncClien
 
 
 @asyncio_module
-@pytest.mark.parametrize("path", ["/", "/page/main.js", "/page/page.css"])
+@pytest.mark.parametrize("path", ["/", "/page/main.js"])
 async def test_the_policy_admits_only_files_of_the_service(client, path: str) -> None:
     headers = (await client.get(path)).headers
     rules = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))

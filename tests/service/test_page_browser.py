@@ -226,19 +226,9 @@ def test_empty_nodes_and_multiword_tokens_of_conllu_are_shown(browser, service) 
     assert "Copy JSON" not in text
 
 
-def test_two_parsers_stand_side_by_side(browser, service) -> None:
-    browser.resize(WIDE)
-    show(browser, service, text="Time flies like an arrow.", parser=PARSER, compare=OWN)
-    assert "Of 6 words, 6 have the same head, 4 the same head and relation." in browser.text()
-    tops = "return [...document.querySelectorAll('.trees figure')].map((f) => f.offsetTop)"
-    assert len(set(browser.script(tops))) == 1
-    assert len(browser.script(tops)) == 2
-    heading = "return document.querySelector('#{}').textContent"
-    for part in ("words", "pieces", "matrices"):
-        assert browser.script(heading.format(part)).endswith(f", by {PARSER}"), part
-
-
-def test_where_two_trees_differ_is_marked_in_both(browser, service) -> None:
+def test_two_parsers_stand_side_by_side_and_what_differs_is_marked_in_both(
+    browser, service
+) -> None:
     browser.resize(WIDE)
     for layout in ("arcs", "hierarchy"):
         text = "Time flies like an arrow."
@@ -250,8 +240,15 @@ def test_where_two_trees_differ_is_marked_in_both(browser, service) -> None:
         )
         assert len(found[0]) == 2
         assert sorted(found[0]) == sorted(found[1]) == sorted(browser.script(f"return {listed}"))
+        tops = "return [...document.querySelectorAll('.trees figure')].map((f) => f.offsetTop)"
+        first, second = browser.script(tops)
+        assert first == second
+    assert "Of 6 words, 6 have the same head, 4 the same head and relation." in browser.text()
     row = browser.script("return document.querySelector('tr[data-word]').innerText")
     assert re.fullmatch(r"\d \w+\t\w+ of \d \w+\t\w+ of \d \w+", row)
+    heading = "return document.querySelector('#{}').textContent"
+    for part in ("words", "pieces", "matrices"):
+        assert browser.script(heading.format(part)).endswith(f", by {PARSER}"), part
 
 
 def test_two_wide_trees_stand_one_below_the_other(browser, service) -> None:
@@ -347,19 +344,15 @@ def test_a_wide_tree_is_zoomed_and_fits(browser, service) -> None:
     assert browser.script("return document.querySelectorAll('#tab-parse *').length") < 5000
 
 
-def test_conllu_is_typed_from_left_to_right_in_columns(browser, service) -> None:
+def test_conllu_is_typed_from_left_to_right_and_the_tokenizer_follows_the_language(
+    browser, service
+) -> None:
     show(browser, service, kind="conllu", lang="he", text=HEBREW)
     look = """const field = document.querySelector('#parse-text');
       return [getComputedStyle(field).direction, getComputedStyle(field).fontFamily]"""
     direction, font = browser.script(look)
     assert direction == "ltr"
     assert "monospace" in font
-    choose(browser, "#parse-kind", "raw")
-    assert browser.script("return document.querySelector('#parse-text').dir") == "auto"
-
-
-def test_the_tokenizer_follows_the_language(browser, service) -> None:
-    show(browser, service, kind="conllu", lang="he", text=HEBREW)
     assert field(browser, "tokenizer") == ""
     assert "Matrices over the words" in browser.text()
     choose(browser, "#parse-lang", "en")
@@ -368,6 +361,8 @@ def test_the_tokenizer_follows_the_language(browser, service) -> None:
     browser.type("#parse-tokenizer", "-of-mine")
     choose(browser, "#parse-lang", "he")
     assert field(browser, "tokenizer") == f"{TOKENIZER}-of-mine"
+    choose(browser, "#parse-kind", "raw")
+    assert browser.script("return document.querySelector('#parse-text').dir") == "auto"
     show(browser, service, lang="en", text="\u65e5 says hi.")
     pieces = "return document.querySelector('[data-picture=wordpieces]').textContent"
     assert "[UNK]" in browser.script(pieces)

@@ -25,6 +25,7 @@ EVERYTHING = (Path(__file__).parents[1] / "fixtures" / "conllu" / "everything.co
 )
 TEXT = "Birds don't sing.  Unparsable sentences are reparsed!\nIt works."
 TOKENIZER = "parsebank-wordpiece-en"
+CYCLE = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -34,9 +35,11 @@ async def drawn(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
     return answer.json()
 
 
-async def refused(client: httpx.AsyncClient, **body: Any) -> tuple[int, str, str]:
+async def refused(client: httpx.AsyncClient, **body: Any) -> tuple[str, str]:
+    """The name of the error, and its message."""
     answer = await client.post("/draw", json=body)
-    return answer.status_code, answer.json()["error_type"], answer.json()["message"]
+    assert answer.status_code == 422
+    return answer.json()["error_type"], answer.json()["message"]
 
 
 def chained(size: int) -> str:
@@ -62,11 +65,6 @@ async def test_a_sentence_with_all_that_conllu_knows_is_drawn(client) -> None:
         assert " style=" not in svg
         marked = {node.get("data-word") for node in ET.fromstring(svg).iter()} - {None}
         assert {"0.1", "1", "2"} <= {word for words in marked for word in words.split()}
-
-
-async def test_without_a_tokenizer_matrices_are_over_words(client) -> None:
-    answer = await drawn(client, conllu=EVERYTHING)
-    assert [*answer["pictures"]] == ["arcs", "hierarchy", "distance", "depth", "ancestor"]
 
 
 @pytest.mark.parametrize("policy", [name.split(".")[0] for name in POLICIES])
@@ -128,41 +126,52 @@ async def test_a_piece_for_the_unknown_has_its_name(client) -> None:
     assert answer["matrices"]["labels"] == ["[UNK]"]
 
 
-async def test_what_cannot_be_drawn_is_named(client) -> None:
-    assert (await refused(client, conllu="1\tx"))[:2] == (422, "conllu")
-    status, kind, message = await refused(client, conllu=EVERYTHING, sentence=9)
-    assert (status, kind) == (422, "spec")
+@pytest.mark.parametrize(
+    ("body", "error_type"),
+    [
+        ({"conllu": "1\tx"}, "conllu"),
+        ({"conllu": ""}, "no_sentence"),
+        (
+            {"conllu": EVERYTHING, "tokenizer": "no/such", "pictures": ["wordpieces"]},
+            "unknown_tokenizer",
+        ),
+        ({"conllu": EVERYTHING, "policy": "none.v9"}, "unknown_name"),
+        ({"conllu": EVERYTHING, "pictures": ["photo"]}, "spec"),
+        ({"conllu": CYCLE}, "no_root"),
+    ],
+)
+async def test_what_cannot_be_drawn_is_named(client, body: dict[str, Any], error_type: str) -> None:
+    assert (await refused(client, **body))[0] == error_type
+
+
+async def test_a_sentence_that_did_not_come_is_named_and_of_a_cycle_there_are_arcs(client) -> None:
+    error_type, message = await refused(client, conllu=EVERYTHING, sentence=9)
+    assert error_type == "spec"
     assert "`sentence` is 9, and 2 sentences came" in message
-    assert (await refused(client, conllu=""))[1] == "no_sentence"
-    unknown = {"conllu": EVERYTHING, "tokenizer": "no/such", "pictures": ["wordpieces"]}
-    assert (await refused(client, **unknown))[1] == "unknown_tokenizer"
-    assert (await refused(client, conllu=EVERYTHING, policy="none.v9"))[1] == "unknown_name"
-    assert (await refused(client, conllu=EVERYTHING, pictures=["photo"]))[0] == 422
-    cycle = "1\ta\t_\t_\t_\t_\t2\tx\t_\t_\n2\tb\t_\t_\t_\t_\t1\tx\t_\t_\n"
-    assert (await drawn(client, conllu=cycle, pictures=["arcs"]))["texts"] == ["a b"]
-    assert (await refused(client, conllu=cycle))[0] == 422
+    assert (await drawn(client, conllu=CYCLE, pictures=["arcs"]))["texts"] == ["a b"]
 
 
 async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
     long = chained(30)
-    edges = (
-        "1\ta\t_\t_\t_\t_\t0\troot\t"
-        + "|".join(["1.1:dep"] * 40)
-        + "\t_\n1.1\t"
-        + "\t".join("_" * 9)
-    )
-    async with serve(max_words_per_sentence=20) as client:
-        assert (await refused(client, conllu=long))[1] == "sentence_too_long"
-        assert (await refused(client, conllu=edges + "\n"))[1] == "sentence_too_long"
-    async with serve(max_chars_per_text=100) as client:
-        assert (await refused(client, conllu=long))[1] == "text_too_long"
+    graph = "|".join(["1.1:dep"] * 40)
+    edges = f"1\ta\t_\t_\t_\t_\t0\troot\t{graph}\t_\n1.1" + "\t_" * 9 + "\n"
+    async with serve(max_words_per_sentence=20, job_workers=0) as client:
+        assert (await refused(client, conllu=long))[0] == "sentence_too_long"
+        assert (await refused(client, conllu=edges))[0] == "sentence_too_long"
+    async with serve(max_chars_per_text=100, job_workers=0) as client:
+        assert (await refused(client, conllu=long))[0] == "text_too_long"
         assert (await drawn(client, conllu=long, pictures=["arcs"]))["pictures"]
-    async with serve(max_matrix_pieces=20) as client:
-        assert (await refused(client, conllu=long))[1] == "text_too_long"
+    async with serve(max_matrix_pieces=20, job_workers=0) as client:
+        assert (await refused(client, conllu=long))[0] == "text_too_long"
         numbers = {"pictures": [], "matrices": ["depth"]}
-        assert (await refused(client, conllu=long, **numbers))[1] == "text_too_long"
+        assert (await refused(client, conllu=long, **numbers))[0] == "text_too_long"
         pieces = {"pictures": ["wordpieces"], "tokenizer": TOKENIZER}
         assert (await drawn(client, conllu=long, **pieces))["pictures"]
+    async with serve(max_words_per_sentence=5_000, job_workers=0) as client:
+        error_type, message = await refused(client, conllu=(chained(10) + "\n") * 10_000)
+        assert error_type == "text_too_long"
+        assert "110000 lines" in message
+        assert (await refused(client, conllu=chained(1_001)))[0] == "sentence_too_long"
 
 
 async def test_drawings_take_turns_and_are_refused_beyond_a_few(client) -> None:
@@ -183,13 +192,3 @@ async def test_a_drawing_has_a_deadline(serve: Callable[..., Any]) -> None:
     async with serve(request_deadline_seconds=0.005, job_workers=0) as client:
         late = await client.post("/draw", json={"conllu": chained(1_000)})
         assert (late.status_code, late.json()["error_type"]) == (504, "deadline")
-
-
-async def test_a_document_or_sentence_that_is_too_large_is_not_drawn(
-    serve: Callable[..., Any],
-) -> None:
-    async with serve(max_words_per_sentence=5_000, job_workers=0) as client:
-        document = await refused(client, conllu=(chained(10) + "\n") * 10_000)
-        assert document[:2] == (422, "text_too_long")
-        assert "110000 lines" in document[2]
-        assert (await refused(client, conllu=chained(1_001)))[:2] == (422, "sentence_too_long")

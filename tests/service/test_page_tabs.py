@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from fastapi import FastAPI
 
 from featurestore import open_store
@@ -29,42 +30,35 @@ TEXTS = ["Birds sing in the trees.", "It rained. Nobody came.", "The key turned.
 EXAMPLES = f"/datasets/{ADHOC}/examples"
 
 
-async def parse(client: httpx.AsyncClient, app: FastAPI) -> None:
-    """Have the service parse and store the texts."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def parsed(client: httpx.AsyncClient, app: FastAPI) -> httpx.AsyncClient:
+    """A client of a service that has parsed and stored the texts."""
     answer = await client.post("/parse", json={"texts": TEXTS, "tokenizer": TOKENIZER})
     assert answer.status_code == 200
-    services = app.state.services
-    await asyncio.to_thread(services.adhoc.flush)
-    await asyncio.to_thread(services.store.flush)
+    await asyncio.to_thread(app.state.services.adhoc.flush)
+    await asyncio.to_thread(app.state.services.store.flush)
+    return client
 
 
 @asyncio_module
 async def test_examples_come_in_order_with_the_keys_of_their_parses(
-    client: httpx.AsyncClient, app: FastAPI
+    parsed: httpx.AsyncClient,
 ) -> None:
-    await parse(client, app)
-    answer = (await client.get(EXAMPLES)).json()
+    answer = (await parsed.get(EXAMPLES)).json()
     assert (answer["total"], answer["tokenizer"]) == (3, TOKENIZER)
     assert [example["texts"] for example in answer["examples"]] == [[text] for text in TEXTS]
     assert {example["parser"] for example in answer["examples"]} == {"parsebank/english"}
-    page = (await client.get(EXAMPLES, params={"start": 1, "limit": 1, "lang": "en"})).json()
+    page = (await parsed.get(EXAMPLES, params={"start": 1, "limit": 1, "lang": "en"})).json()
     assert page["examples"] == answer["examples"][1:2]
+    beyond = (await parsed.get(EXAMPLES, params={"start": 10**9})).json()
+    assert (beyond["total"], beyond["examples"]) == (3, [])
     example = page["examples"][0]
-    stored = (await client.get(f"/parses/{example['parse_keys'][0]}")).json()
+    stored = (await parsed.get(f"/parses/{example['parse_keys'][0]}")).json()
     assert stored["items"][0]["text"] == TEXTS[1]
     path = f"/features/{','.join(example['parse_keys'])}"
-    features = (await client.get(path, params={"tokenizer": TOKENIZER})).json()
+    features = (await parsed.get(path, params={"tokenizer": TOKENIZER})).json()
     count = len(features["examples"][0]["input_ids"])
     assert count == sum(example["pieces"]) + 2
-
-
-@asyncio_module
-async def test_a_page_behind_the_last_example_is_empty(
-    client: httpx.AsyncClient, app: FastAPI
-) -> None:
-    await parse(client, app)
-    answer = (await client.get(EXAMPLES, params={"start": 10**9})).json()
-    assert (answer["total"], answer["examples"]) == (3, [])
 
 
 @asyncio_module
@@ -79,22 +73,20 @@ async def test_a_page_behind_the_last_example_is_empty(
     ],
 )
 async def test_what_there_is_not_is_named(
-    client: httpx.AsyncClient, app: FastAPI, path: str, status: int, error_type: str
+    parsed: httpx.AsyncClient, path: str, status: int, error_type: str
 ) -> None:
-    await parse(client, app)
-    answer = await client.get(path)
+    answer = await parsed.get(path)
     assert (answer.status_code, answer.json()["error_type"]) == (status, error_type)
 
 
 @asyncio_module
-async def test_sql_over_http(client: httpx.AsyncClient, app: FastAPI) -> None:
-    await parse(client, app)
+async def test_sql_over_http(parsed: httpx.AsyncClient) -> None:
     query = "select form, head from words where sentence = 1 order by id"
-    answer = (await client.post("/sql", json={"query": query, "limit": 2})).json()
+    answer = (await parsed.post("/sql", json={"query": query, "limit": 2})).json()
     assert [column["name"] for column in answer["columns"]] == ["form", "head"]
     assert answer["rows"] == [["Nobody", 2], ["came", 0]]
     assert answer["truncated"]
-    now = (await client.post("/sql", json={"query": "select now() as n"})).json()
+    now = (await parsed.post("/sql", json={"query": "select now() as n"})).json()
     assert now["columns"] == [{"name": "n", "type": "TIMESTAMP WITH TIME ZONE"}]
     assert now["rows"][0][0].startswith("20")
 

@@ -14,7 +14,7 @@ from service.parsers import Limits, ParseInput, Parser, find_parser, identify, l
 from service.parsers.base import ModelFile
 from service.parsers.spacy.folder import find_spacy
 from service.settings import Settings
-from syntax.errors import ModelLoadError, SentenceTooLongError
+from syntax.errors import ModelLoadError
 from syntax.trees.scoring import evaluate
 
 LIMITS = Limits()
@@ -36,10 +36,6 @@ def test_every_file_of_a_pipeline_is_in_its_fingerprint(spacy_models: Path, tmp_
     assert identify(copied).fingerprint != identify(model).fingerprint
 
 
-def test_only_components_that_a_parse_needs_are_loaded(spacy_french: Any) -> None:
-    assert spacy_french._nlp.pipe_names == ["morphologizer", "parser"]
-
-
 def test_an_empty_line_ends_a_sentence_and_spaces_are_no_words(spacy_french: Parser) -> None:
     text = " Le  chat\n\nIl\tmange ."
     parse = spacy_french.parse(ParseInput("raw", text), LIMITS)
@@ -57,18 +53,6 @@ def test_a_given_sentence_has_one_root(spacy_french: Parser) -> None:
         assert parse.form == list(tokens)
         assert (len(parse.sentence_start), parse.head.count(0)) == (1, 1)
         assert [parse.deprel[at] for at, head in enumerate(parse.head) if head == 0] == ["root"]
-
-
-def test_a_sentence_that_the_parser_finds_is_cut_at_the_limit(spacy_french: Parser) -> None:
-    item = ParseInput("raw", "Le chat " * 40)
-    whole = spacy_french.parse(item, LIMITS)
-    longest = max(end - first for first, end in whole.word_ranges())
-    limits = Limits(max_words_per_sentence=longest - 1)
-    with pytest.raises(SentenceTooLongError):
-        spacy_french.parse(item, limits)
-    cut = spacy_french.parse(ParseInput("raw", "Le chat " * 40, None, "split"), limits)
-    assert cut.form == whole.form
-    assert max(end - first for first, end in cut.word_ranges()) <= longest - 1
 
 
 @pytest.mark.parametrize(

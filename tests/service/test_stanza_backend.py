@@ -8,21 +8,18 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from service.parsers import Limits, ParseInput, Parser, find_parser, identify, load_parser
-from service.parsers.base import ModelFile
 from service.parsers.stanza.backend import StanzaParser, load_stanza
 from service.parsers.stanza.packages import find_stanza, package_of
 from service.parsers.stanza.processors import StanzaProcessors, quietly
 from service.settings import Settings
 from syntax import Parse, read_conllu
-from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
+from syntax.errors import ModelLoadError, UnparsableTextError
 
 ROOT = Path(__file__).parents[2]
 LIMITS = Limits()
@@ -40,41 +37,24 @@ def folder(data_dir: Path) -> Path:
 @pytest.fixture
 def copied(folder: Path, tmp_path: Path) -> Path:
     """The same in a folder that may be changed."""
-    for path in sorted(folder.rglob("*")):
-        target = tmp_path / path.relative_to(folder)
-        if path.is_dir():
-            target.mkdir()
-        else:
-            shutil.copyfile(path, target)
-    return tmp_path
+    return Path(shutil.copytree(folder, tmp_path / "stanza", copy_function=shutil.copyfile))
 
 
-@pytest.fixture(scope="module")
-def pipeline(folder: Path) -> Iterator[Callable[..., Any]]:
-    """Stanza's own pipelines over the same files."""
+def pipeline(folder: Path, **options: Any) -> Any:
+    """Stanza's own pipeline over the same files."""
+    with quietly():
+        import stanza
 
-    def build(**options: Any) -> Any:
-        with quietly():
-            import stanza
-
-            names = ("tokenize", "mwt", "pos", "lemma", "depparse")
-            return stanza.Pipeline(
-                "fr",
-                dir=str(folder),
-                package=None,
-                processors=dict.fromkeys(names, "partut"),
-                download_method=None,
-                device="cpu",
-                logging_level="CRITICAL",
-                **options,
-            )
-
-    return build
-
-
-def the_model(folder: Path) -> ModelFile:
-    (model,) = find_stanza(folder)
-    return model
+        return stanza.Pipeline(
+            "fr",
+            dir=str(folder),
+            package=None,
+            processors=dict.fromkeys(("tokenize", "mwt", "pos", "lemma", "depparse"), "partut"),
+            download_method=None,
+            device="cpu",
+            logging_level="CRITICAL",
+            **options,
+        )
 
 
 def rows(parse: Parse) -> list[tuple[Any, ...]]:
@@ -83,12 +63,12 @@ def rows(parse: Parse) -> list[tuple[Any, ...]]:
 
 
 def test_answers_are_those_of_stanzas_own_pipeline(
-    stanza_french: Parser, pipeline: Callable[..., Any], data_dir: Path
+    stanza_french: Parser, folder: Path, data_dir: Path
 ) -> None:
     treebank = data_dir / "treebanks/UD_French-Sequoia/fr_sequoia-ud-test.conllu"
     texts = [one.text for one, _ in zip(read_conllu(treebank), range(36), strict=False)]
     texts = [" ".join(texts[at : at + 3]) for at in range(0, 36, 3)]
-    own = pipeline()
+    own = pipeline(folder)
     for text, parse in zip(texts, many(stanza_french, texts), strict=True):
         with quietly():
             document = own(text)
@@ -112,11 +92,8 @@ def test_a_word_that_stanza_hides_from_its_models_has_no_lemma(stanza_french: Pa
     parse = stanza_french.parse(ParseInput("raw", text=f"Voici {'x' * 3000} ici."), LIMITS)
     assert parse.lemma[parse.form.index("x" * 3000)] is None
     assert "<UNK>" not in [*parse.form, *parse.lemma]
-
-
-def test_a_word_spelled_like_that_is_a_word(stanza_french: Parser) -> None:
-    parse = stanza_french.parse(ParseInput("pretokenized", tokens=("<UNK>", "dort")), LIMITS)
-    assert parse.form == ["<UNK>", "dort"]
+    spelled = stanza_french.parse(ParseInput("pretokenized", tokens=("<UNK>", "dort")), LIMITS)
+    assert spelled.form == ["<UNK>", "dort"]
 
 
 def test_line_breaks_at_the_edges_do_not_matter(stanza_french: Parser) -> None:
@@ -127,15 +104,15 @@ def test_line_breaks_at_the_edges_do_not_matter(stanza_french: Parser) -> None:
 
 
 def test_a_failure_on_one_text_is_that_texts_alone(
-    folder: Path, pipeline: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+    folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def break_down(sentences: list[list[str]]) -> list[list[str]]:
         if any("panne" in words for words in sentences):
             raise ValueError("a defect in the library")
         return sentences
 
-    model = the_model(folder)
-    processors = StanzaProcessors(pipeline(tokenize_postprocessor=break_down))
+    (model,) = find_stanza(folder)
+    processors = StanzaProcessors(pipeline(folder, tokenize_postprocessor=break_down))
     parser = StanzaParser(package_of(model), identify(model), "cpu", processors)
     texts = ["Je dors.", "Tu es en panne .", "Il dort."]
     items = [ParseInput("sentence", text=text) for text in texts]
@@ -150,7 +127,7 @@ def test_a_failure_on_one_text_is_that_texts_alone(
 
 def test_a_package_is_found_by_name_prefix_and_language(folder: Path) -> None:
     settings = Settings(store="unused", models_dir=folder)
-    model = the_model(folder)
+    (model,) = find_stanza(folder)
     assert (model.name, model.langs, model.path) == ("stanza/fr", ("fr",), folder)
     assert model.card == {"language": "fr", "treebank": "partut"}
     assert model.size == sum(path.stat().st_size for path in folder.rglob("*.pt"))
@@ -159,7 +136,7 @@ def test_a_package_is_found_by_name_prefix_and_language(folder: Path) -> None:
 
 
 def test_the_fingerprint_covers_every_file(copied: Path) -> None:
-    model = the_model(copied)
+    (model,) = find_stanza(copied)
     before = identify(model)
     assert before.content["backend"] == "stanza.v1"
     assert len(model.parts) == 5
@@ -174,7 +151,7 @@ def test_the_fingerprint_covers_every_file(copied: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["tokenize", "mwt", "pos", "lemma", "depparse"])
 def test_a_damaged_file_is_a_named_error(copied: Path, kind: str) -> None:
-    model = the_model(copied)
+    (model,) = find_stanza(copied)
     path = copied / "fr" / kind / "partut.pt"
     whole = path.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"", b"version https://git-lfs.github.com/spec/v1"):
@@ -192,7 +169,7 @@ def test_without_a_lemmatizer_the_lemma_is_the_word(copied: Path) -> None:
     del resources["fr"]["packages"]["default"]["lemma"]
     path.write_text(json.dumps(resources))
     shutil.rmtree(copied / "fr" / "lemma")
-    model = the_model(copied)
+    (model,) = find_stanza(copied)
     assert len(model.parts) == 4
     parse = load_parser(model, "cpu").parse(ParseInput("raw", text="Le chat du voisin."), LIMITS)
     assert parse.lemma == parse.form == ["Le", "chat", "de", "le", "voisin", "."]
@@ -203,7 +180,7 @@ def test_a_gpu_that_is_not_there_is_a_named_error(folder: Path) -> None:
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    model = the_model(folder)
+    (model,) = find_stanza(folder)
     with pytest.raises(ModelLoadError, match="no GPU"):
         load_stanza(model, identify(model), "cuda")
 
@@ -327,44 +304,3 @@ def run_python(
         text=True,
         timeout=120,
     )
-
-
-@pytest.mark.slow
-async def test_the_service_parses_with_it_and_survives_a_killed_worker(
-    serve: Callable[..., Any], folder: Path, stanza_french: Parser
-) -> None:
-    texts = [f"Le chat numéro {at} du voisin dort. Il rêve." for at in range(30)]
-    patient = {"model_load_seconds": 300, "request_deadline_seconds": 300}
-    async with serve(models_dir=folder, lang="fr", workers=2, **patient) as client:
-        answer = (await client.post("/parse", json={"texts": texts})).json()
-        assert answer["parser"]["name"] == "stanza/fr"
-        assert answer["parser"]["fingerprint"] == stanza_french.identity.fingerprint
-        expected = many(stanza_french, texts)
-        for item, parse in zip(answer["items"], expected, strict=True):
-            words = [word for sentence in item["sentences"] for word in sentence["words"]]
-            assert [word["form"] for word in words] == parse.form
-            assert [word["head"] for word in words] == parse.head
-        for worker in workers_of_nurseries():
-            worker.kill()
-        body = {
-            "tokens": [["Le", "chat", "du", "voisin"], ["Oui", "!"]],
-            "token_labels": [["O", "O", "S-LOC", "O"], ["B-X", "O"]],
-            "mode": "retokenize",
-            "parser": "stanza",
-        }
-        first, second = (await client.post("/parse", json=body)).json()["items"]
-        assert first["token_words"] == [[0], [1], [2, 3], [4]]
-        assert first["word_labels"] == ["O", "O", "B-LOC", "E-LOC", "O"]
-        assert second["word_labels"] == ["B-X", "O"]
-        listed = {model["name"]: model for model in (await client.get("/models")).json()}
-        assert listed["stanza/fr"]["loaded"]
-
-
-def workers_of_nurseries() -> list[psutil.Process]:
-    return [worker for child in psutil.Process().children() for worker in child.children()]
-
-
-def test_outcomes_are_errors_and_parses_only(stanza_french: Parser) -> None:
-    item = ParseInput("raw", text="\x80")
-    (outcome,) = stanza_french.parse_many([item], LIMITS)
-    assert isinstance(outcome, ParsebankError)

@@ -20,6 +20,13 @@ def write_resources(folder: Path, resources: dict[str, Any], files: list[str]) -
         path.write_bytes(b"")
 
 
+COMBINED = {
+    "tokenize": "combined",
+    "mwt": "combined",
+    "pos": "combined_charlm",
+    "lemma": "combined_nocharlm",
+    "depparse": "combined_charlm",
+}
 OFFICIAL = {
     "url": "https://example.org/{resources_version}/{lang}.zip",
     "zh": {"alias": "zh-hans"},
@@ -27,22 +34,8 @@ OFFICIAL = {
     "en": {
         "packages": {
             "ewt": {"tokenize": "ewt", "mwt": "ewt", "pos": "ewt_charlm", "depparse": "ewt_charlm"},
-            "default": {
-                "tokenize": "combined",
-                "mwt": "combined",
-                "pos": "combined_charlm",
-                "lemma": "combined_nocharlm",
-                "depparse": "combined_charlm",
-                "ner": "onto",
-                "optional": {"ner": ["onto"]},
-            },
-            "again": {
-                "tokenize": "combined",
-                "mwt": "combined",
-                "pos": "combined_charlm",
-                "lemma": "combined_nocharlm",
-                "depparse": "combined_charlm",
-            },
+            "default": {**COMBINED, "ner": "onto", "optional": {"ner": ["onto"]}},
+            "again": COMBINED,
         },
         "pos": {
             "combined_charlm": {
@@ -81,10 +74,8 @@ def test_the_packages_whose_files_are_there_are_listed(tmp_path: Path) -> None:
     parts = [part.relative_to(tmp_path / "en").with_suffix("").as_posix() for part in english.parts]
     assert parts == ENGLISH
     assert (simplified.name, simplified.langs) == ("stanza/zh-hans", ("zh", "zh-hans"))
-    write_resources(
-        tmp_path, OFFICIAL, [f"en/{kind}/ewt{'_charlm' * (kind in ('pos', 'depparse'))}"
-                             for kind in ("tokenize", "mwt", "pos", "depparse")]
-    )  # fmt: skip
+    ewt = ("tokenize/ewt", "mwt/ewt", "pos/ewt_charlm", "depparse/ewt_charlm")
+    write_resources(tmp_path, OFFICIAL, [f"en/{name}" for name in ewt])
     assert [model.name for model in find_stanza(tmp_path)][:2] == ["stanza/en", "stanza/en-ewt"]
     (tmp_path / "en/pretrain/conll17.pt").unlink()
     assert next(model.name for model in find_stanza(tmp_path)) == "stanza/en-ewt"

@@ -19,7 +19,7 @@ from tokenizers import (
     trainers,
 )
 
-from service.tokenizers import bundled_tokenizers, load_tokenizer
+from service.tokenizers import load_tokenizer
 from syntax.alignment import align_pieces
 from syntax.errors import TokenizerOffsetsError, UnknownTokenizerError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
@@ -145,11 +145,3 @@ def test_offsets_that_miss_characters_are_refused_by_name(tmp_path: Path, name: 
     assert caught.value.error_type == "tokenizer_offsets"
     assert str(tmp_path) in caught.value.message
     assert "add_prefix_space" in caught.value.message
-
-
-@pytest.mark.slow
-def test_a_real_tokenizer_with_offsets_that_can_be_aligned_is_accepted(data_dir: Path) -> None:
-    folders = [*bundled_tokenizers().values(), *sorted((data_dir / "tokenizers").iterdir())]
-    assert len(folders) >= 4
-    for folder in folders:
-        assert load_tokenizer(str(folder)).fingerprint

@@ -44,25 +44,11 @@ def test_the_bundled_tokenizer_is_framed_like_bert(default: LoadedTokenizer) -> 
     assert SpecialTokens.from_json(special.to_json()) == special
 
 
-@pytest.mark.parametrize("text", ["", *TEXTS])
-def test_offsets_are_code_points_of_the_text(default: LoadedTokenizer, text: str) -> None:
-    ids, offsets = default.encode(text)
-    assert offsets.shape == (len(ids), 2)
-    assert all(0 <= start <= end <= len(text) for start, end in offsets.tolist())
-    assert not set(default.special_tokens.prefix) & set(ids.tolist())
-
-
 @hypothesis_settings(max_examples=50)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
 def test_a_batch_is_its_texts_one_by_one(default: LoadedTokenizer, texts: list[str]) -> None:
     batch = default.encode_batch(texts)
     assert [ids.tolist() for ids, _ in batch] == [default.encode(t)[0].tolist() for t in texts]
-
-
-def test_long_texts_are_not_truncated(default: LoadedTokenizer) -> None:
-    ids, offsets = default.encode("word " * 5000)
-    assert len(ids) >= 5000
-    assert offsets[-1].tolist() == [24995, 24999]
 
 
 def test_identity_is_content_and_not_name(default: LoadedTokenizer, tmp_path: Path) -> None:

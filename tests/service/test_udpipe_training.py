@@ -69,26 +69,32 @@ def train_tiny(
     return trained, reports
 
 
+Finished = tuple[TrainedModel, list[Progress]]
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedModel, list[Progress]]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return train_tiny(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def begun(finished: Finished, tmp_path: Path) -> Path:
+    """The components of that training in a folder of the test's own."""
+    return Path(shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work"))
 
 
 def lettered(folder: Path) -> Path:
     """The treebank with XPOS and FEATS, which its own files leave empty."""
+
+    def fill(word: Word) -> Word:
+        feats = "Number=Plur" if word.form.endswith("s") else "Number=Sing"
+        return replace(word, xpos=(word.upos or "X")[:2], feats=feats)
+
     shutil.copytree(TREEBANK, folder)
     for path in folder.glob("*.conllu"):
-        sentences = [
-            replace(given, words=tuple(_lettered(word) for word in given.words))
-            for given in read_conllu(path)
-        ]
-        write_conllu(sentences, path)
+        given = list(read_conllu(path))
+        write_conllu([replace(one, words=tuple(map(fill, one.words))) for one in given], path)
     return folder
-
-
-def _lettered(word: Word) -> Word:
-    feats = "Number=Plur" if word.form.endswith("s") else "Number=Sing"
-    return replace(word, xpos=(word.upos or "X")[:2], feats=feats)
 
 
 @pytest.fixture
@@ -96,30 +102,23 @@ def broken_treebank(tmp_path: Path) -> Path:
     return Path(shutil.copytree(TREEBANK, tmp_path / "UD_English-Broken"))
 
 
-def test_the_model_loads_and_analyses_text(finished: tuple[TrainedModel, list[Progress]]) -> None:
+def test_the_model_loads_and_has_the_scores_of_both_splits_and_inputs(finished: Finished) -> None:
     trained, _ = finished
     gold = list(read_conllu(TREEBANK / "tiny-ud-test.conllu"))
     scores = evaluate_parser(load_parser(model_in(trained.model)), gold)
+    assert set(trained.scores) == {"dev", "test"}
     assert scores == trained.scores["test"]
+    for kinds in trained.scores.values():
+        assert set(kinds) == {"raw", "gold_tokens"}
+        assert all(tuple(figures) == METRICS for figures in kinds.values())
     assert scores["gold_tokens"]["Words"] == 100.0
     assert scores["gold_tokens"]["UPOS"] > 40.0
     assert scores["raw"]["Tokens"] > 60.0
     assert 0.0 < scores["raw"]["LAS"] < scores["raw"]["UAS"] < 100.0
 
 
-def test_scores_cover_both_splits_and_inputs(
-    finished: tuple[TrainedModel, list[Progress]],
-) -> None:
-    scores = finished[0].scores
-    assert {split: set(kinds) for split, kinds in scores.items()} == {
-        "dev": {"raw", "gold_tokens"},
-        "test": {"raw", "gold_tokens"},
-    }
-    assert all(tuple(figures) == METRICS for kinds in scores.values() for figures in kinds.values())
-
-
-def test_the_machine_card_describes_the_file(
-    finished: tuple[TrainedModel, list[Progress]],
+def test_the_cards_describe_the_file_and_name_licence_authors_and_scores(
+    finished: Finished,
 ) -> None:
     trained, _ = finished
     card = json.loads(trained.card.read_text(encoding="utf-8"))
@@ -130,21 +129,14 @@ def test_the_machine_card_describes_the_file(
     assert (card["licence"], card["attribution"]) == ("Apache-2.0", "the Parsebank authors")
     assert card["recipe"] == json.loads(json.dumps(TINY.content()))
     assert card["scores"] == trained.scores
-
-
-def test_the_model_card_names_licence_authors_and_scores(
-    finished: tuple[TrainedModel, list[Progress]],
-) -> None:
-    trained, _ = finished
     text = trained.readme.read_text(encoding="utf-8")
-    assert "**Apache-2.0**" in text
-    assert "the Parsebank authors" in text
-    assert f"| {trained.scores['test']['raw']['LAS']:.2f} |" in text
-    assert "no LEMMA, XPOS, FEATS" in text
+    score = f"| {trained.scores['test']['raw']['LAS']:.2f} |"
+    for said in ("**Apache-2.0**", "the Parsebank authors", score, "no LEMMA, XPOS, FEATS"):
+        assert said in text
 
 
 def test_every_component_reports_its_rounds(
-    finished: tuple[TrainedModel, list[Progress]],
+    finished: Finished,
 ) -> None:
     _, reports = finished
     assert {report.component for report in reports} == COMPONENTS | {"evaluation"}
@@ -155,30 +147,26 @@ def test_every_component_reports_its_rounds(
 
 
 def test_finished_components_are_reused_and_give_the_same_bytes(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+    finished: Finished, begun: Path
 ) -> None:
-    trained, _ = finished
-    work = trained.model.parent / "tiny.work"
-    shutil.copytree(work, tmp_path / "tiny.work")
-    next((tmp_path / "tiny.work").glob("parser-*.udpipe")).unlink()
-    again, reports = train_tiny(tmp_path)
+    next(begun.glob("parser-*.udpipe")).unlink()
+    again, reports = train_tiny(begun.parent)
     reused = {report.component for report in reports if report.message == "reused"}
     assert reused == COMPONENTS - {"parser"}
-    assert again.model.read_bytes() == trained.model.read_bytes()
+    assert again.model.read_bytes() == finished[0].model.read_bytes()
 
 
-def test_a_changed_option_retrains_only_what_depends_on_it(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
-) -> None:
-    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
+def test_a_changed_option_retrains_only_what_depends_on_it(begun: Path) -> None:
     changed = replace(TINY, tokenizer={**TINY.tokenizer, "epochs": 1})
-    _, reports = train_tiny(tmp_path, changed)
-    started = {report.component for report in reports if report.message == "started"}
-    assert started == {"tokenizer"}
+    assert started(train_tiny(begun.parent, changed)[1]) == {"tokenizer"}
+
+
+def started(reports: list[Progress]) -> set[str]:
+    return {report.component for report in reports if report.message == "started"}
 
 
 def test_an_earlier_model_of_the_name_serves_until_training_ends(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+    finished: Finished, tmp_path: Path
 ) -> None:
     shutil.copytree(finished[0].model.parent, tmp_path, dirs_exist_ok=True)
     settings = Settings(models_dir=tmp_path)
@@ -221,31 +209,23 @@ def test_an_empty_split_is_named(broken_treebank: Path) -> None:
         train_tiny(broken_treebank / "out", treebank=broken_treebank)
 
 
-def test_an_option_that_udpipe_refuses_is_an_error_with_its_words(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
-) -> None:
-    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
-    next((tmp_path / "tiny.work").glob("parser-*.udpipe")).unlink()
+def test_an_option_that_udpipe_refuses_is_an_error_with_its_words(begun: Path) -> None:
+    next(begun.glob("parser-*.udpipe")).unlink()
     recipe = replace(TINY, parser={**TINY.parser, "transition_system": "sideways"})
     with pytest.raises(TrainingError, match="sideways"):
-        train_tiny(tmp_path, recipe)
-    assert not list(tmp_path.glob("tiny.work/parser-*"))
+        train_tiny(begun.parent, recipe)
+    assert not list(begun.glob("parser-*"))
 
 
 def test_a_tagger_of_every_column_leaves_the_other_components_as_they_are(
-    finished: tuple[TrainedModel, list[Progress]], tmp_path: Path
+    begun: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(finished[0].model.parent / "tiny.work", tmp_path / "tiny.work")
     tagger = {**FULL.tagger, "iterations_1": 1, "guesser_suffix_rules_1": 2}
     recipe = replace(TINY, columns=FULL.columns, tagger=tagger)
     trained, reports = train_tiny(tmp_path, recipe, lettered(tmp_path / "treebank-tiny"))
-    started = {report.component for report in reports if report.message == "started"}
-    assert started == {"tagger"}
+    assert started(reports) == {"tagger"}
     test = trained.scores["test"]["gold_tokens"]
-    assert test["UPOS"] > 40.0
-    assert test["XPOS"] > 40.0
-    assert test["UFeats"] > 40.0
-    assert test["Lemmas"] > 40.0
+    assert min(test[name] for name in ("UPOS", "XPOS", "UFeats", "Lemmas")) > 40.0
     assert test["AllTags"] > 30.0
     text = trained.readme.read_text(encoding="utf-8")
     assert "FORM, UPOS, LEMMA, XPOS, FEATS, HEAD, DEPREL" in text
@@ -276,13 +256,9 @@ def test_each_training_sentence_is_held_out_of_one_fold() -> None:
     assert folds == [0] * 5 + [1] * 5 + [0] * 5 + [1] * 5
 
 
-def test_columns_that_the_treebank_leaves_empty_are_not_learned() -> None:
+def test_columns_that_are_empty_or_not_of_the_recipe_are_not_learned() -> None:
     sentences = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
     assert filled_columns(sentences, FULL.columns) == ("lemma",)
-
-
-def test_columns_that_the_recipe_does_not_learn_are_emptied() -> None:
-    sentences = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
     stripped = strip_columns(sentences)
     kept = strip_columns(sentences, ("lemma",))
     assert {word.lemma for given in stripped for word in given.words} == {None}
@@ -307,7 +283,7 @@ def test_recipes_are_named_and_fingerprintable() -> None:
 
 
 def test_the_command_trains_prints_the_scores_and_records_the_model(
-    finished: tuple[TrainedModel, list[Progress]],
+    finished: Finished,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,4 +1,4 @@
-"""A model's workers while all is well: order, streams, turns, counts. One pool for all tests."""
+"""A model's workers while all is well: streams, turns, counts. One pool for all tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.workers.memory import shared_bytes
 from service.workers.pool import WorkerPool
 from syntax import Parse
 
-from .parser_processes import summed, until
+from .parser_processes import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,34 +39,11 @@ def later(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-async def test_texts_come_back_in_order(running: WorkerPool) -> None:
-    texts = [f"This is number {number}." for number in range(200)]
-    outcomes = await running.parse([ParseInput("raw", text=text) for text in texts], later(30))
-    assert [outcome.text for outcome in outcomes if isinstance(outcome, Parse)] == texts
-
-
-async def test_a_text_error_stays_with_its_text(running: WorkerPool) -> None:
-    items = [SHORT, ParseInput("sentence", text="word " * 1001), SHORT]
-    outcomes = await running.parse(items, later(30))
-    kinds = [type(outcome).__name__ for outcome in outcomes]
-    assert kinds == ["Parse", "SentenceTooLongError", "Parse"]
-
-
 async def test_streamed_texts_come_as_they_finish(running: WorkerPool) -> None:
     async with aclosing(running.stream([LONG, SHORT, SHORT], later(30))) as answers:
         found = [answer async for answer in answers]
     assert [position for position, _ in found] == [1, 2, 0]
     assert all(isinstance(outcome, Parse) for _, outcome in found)
-
-
-async def test_a_stream_that_is_closed_early_takes_its_texts_out_of_the_queue(
-    running: WorkerPool,
-) -> None:
-    async with aclosing(running.stream([SHORT, *[LONG] * 100], later(30))) as answers:
-        assert (await anext(answers))[0] == 0
-        assert running.queue.texts > 90
-    assert running.queue.words == running.queue.texts == 0
-    await until(lambda: running.is_idle)
 
 
 async def test_a_cancelled_request_takes_its_texts_out_of_the_queue(running: WorkerPool) -> None:
@@ -88,17 +65,6 @@ async def test_single_text_overtakes_a_large_request(running: WorkerPool) -> Non
         await running.parse([SHORT], later(30))
         assert running.queue.texts > 0
     await until(lambda: running.is_idle)
-
-
-async def test_a_pool_counts_what_it_does(running: WorkerPool) -> None:
-    stats = running.stats
-    texts, words = stats.texts, summed(stats.batch_words, "_sum")
-    await running.parse([SHORT] * 10, later(30))
-    await until(lambda: running.is_idle)
-    assert stats.texts - texts == 10
-    assert summed(stats.batch_words, "_sum") - words == 10 * SHORT.words
-    assert summed(stats.batch_words, "_count") == summed(stats.batch_seconds, "_count") >= 2
-    assert stats.replaced.total() == stats.fork_server_restarts == 0
 
 
 async def test_workers_share_the_models_memory(running: WorkerPool) -> None:

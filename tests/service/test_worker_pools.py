@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from service.parsers import ModelFile, ParseInput, find_parser, identify
 from service.settings import Settings
@@ -39,6 +40,13 @@ async def starting(**fields: Any) -> AsyncIterator[WorkerPools]:
     finally:
         await pools.stop()
         assert children() == []
+
+
+@pytest_asyncio.fixture
+async def pools() -> AsyncIterator[WorkerPools]:
+    """Pools of one worker for each model."""
+    async with starting() as started:
+        yield started
 
 
 def later(seconds: float) -> float:
@@ -110,22 +118,21 @@ async def test_a_busy_model_is_not_unloaded_for_another(
         assert langs(pools) == ["de"]
 
 
-async def test_a_model_is_loaded_and_unloaded_on_request() -> None:
+async def test_a_model_is_loaded_and_unloaded_on_request(pools: WorkerPools) -> None:
     model, fingerprint = english()
-    async with starting() as pools:
-        assert not await pools.unload(ENGLISH)
-        loading = asyncio.create_task(pools.load(model, fingerprint))
-        await until(lambda: len(children()) == 1)
-        with pytest.raises(ConflictError, match="loading"):
-            await pools.unload(ENGLISH)
-        await loading
-        assert len(children()) == 2
-        assert await pools.unload(ENGLISH)
-        assert children() == []
-        await pools.load(model, fingerprint)
-        assert await pools.unload(fingerprint)
-        assert not await pools.unload(fingerprint)
-        assert pools.stats[model.name].loads == 2
+    assert not await pools.unload(ENGLISH)
+    loading = asyncio.create_task(pools.load(model, fingerprint))
+    await until(lambda: len(children()) == 1)
+    with pytest.raises(ConflictError, match="loading"):
+        await pools.unload(ENGLISH)
+    await loading
+    assert len(children()) == 2
+    assert await pools.unload(ENGLISH)
+    assert children() == []
+    await pools.load(model, fingerprint)
+    assert await pools.unload(fingerprint)
+    assert not await pools.unload(fingerprint)
+    assert pools.stats[model.name].loads == 2
 
 
 @pytest.mark.slow
@@ -146,33 +153,31 @@ async def test_a_replaced_file_gets_new_workers_and_the_old_ones_go(tmp_path: Pa
         assert [running.fingerprint for running in pools.running()] == [after]
 
 
-async def test_probe_overtakes_the_queue() -> None:
-    async with starting() as pools:
-        await pools.probe(*english(), later(30))
-        parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 20, later(30)))
-        (pool,) = pools.running()
-        await until(lambda: pool.busy == 1)
-        await pools.probe(*english(), later(30))
-        assert pool.queue.texts > 10
-        with pytest.raises(ConflictError, match="has texts to parse"):
-            await pools.unload(ENGLISH)
-        parsing.cancel()
+async def test_probe_overtakes_the_queue(pools: WorkerPools) -> None:
+    await pools.probe(*english(), later(30))
+    parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 20, later(30)))
+    (pool,) = pools.running()
+    await until(lambda: pool.busy == 1)
+    await pools.probe(*english(), later(30))
+    assert pool.queue.texts > 10
+    with pytest.raises(ConflictError, match="has texts to parse"):
+        await pools.unload(ENGLISH)
+    parsing.cancel()
 
 
-async def test_stream_yields_what_parse_returns_and_keeps_its_model() -> None:
+async def test_stream_yields_what_parse_returns_and_keeps_its_model(pools: WorkerPools) -> None:
     items = [ParseInput("raw", text=f"This is number {number}.") for number in range(20)]
-    async with starting() as pools:
-        async with aclosing(pools.stream(*english(), items, later(30))) as answers:
-            found = dict([await anext(answers)])
-            with pytest.raises(ConflictError):
-                await pools.unload(ENGLISH)
-            found |= dict([answer async for answer in answers])
-        assert [found[number] for number in range(20)] == await pools.parse(
-            *english(), items, later(30)
-        )
-        async with aclosing(pools.stream(*english(), [], later(30))) as answers:
-            assert [answer async for answer in answers] == []
-        assert await pools.unload(ENGLISH)
+    async with aclosing(pools.stream(*english(), items, later(30))) as answers:
+        found = dict([await anext(answers)])
+        with pytest.raises(ConflictError):
+            await pools.unload(ENGLISH)
+        found |= dict([answer async for answer in answers])
+    assert [found[number] for number in range(20)] == await pools.parse(
+        *english(), items, later(30)
+    )
+    async with aclosing(pools.stream(*english(), [], later(30))) as answers:
+        assert [answer async for answer in answers] == []
+    assert await pools.unload(ENGLISH)
 
 
 async def test_a_probe_of_a_full_queue_says_so() -> None:
@@ -189,40 +194,37 @@ async def test_a_probe_of_a_full_queue_says_so() -> None:
             asking.cancel()
 
 
-async def test_drain_finishes_accepted_texts_and_refuses_new_ones() -> None:
-    async with starting() as pools:
-        # Not even loaded yet: it was accepted all the same.
-        parsing = asyncio.create_task(pools.parse(*english(), [LONG, SHORT], later(30)))
-        await asyncio.sleep(0)
-        draining = asyncio.create_task(pools.drain(30.0))
-        await asyncio.sleep(0)
-        with pytest.raises(OverloadedError, match="about to stop"):
-            await pools.parse(*english(), [SHORT], later(30))
-        assert all(isinstance(outcome, Parse) for outcome in await parsing)
-        await draining
-        assert children() == []
+async def test_drain_finishes_accepted_texts_and_refuses_new_ones(pools: WorkerPools) -> None:
+    # Not even loaded yet: it was accepted all the same.
+    parsing = asyncio.create_task(pools.parse(*english(), [LONG, SHORT], later(30)))
+    await asyncio.sleep(0)
+    draining = asyncio.create_task(pools.drain(30.0))
+    await asyncio.sleep(0)
+    with pytest.raises(OverloadedError, match="about to stop"):
+        await pools.parse(*english(), [SHORT], later(30))
+    assert all(isinstance(outcome, Parse) for outcome in await parsing)
+    await draining
+    assert children() == []
 
 
-async def test_drain_stops_after_its_timeout() -> None:
-    async with starting() as pools:
-        await pools.load(*english())
-        parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 50, later(30)))
-        await asyncio.sleep(0)
-        await pools.drain(0.2)
-        outcomes = await parsing
-        assert len(outcomes) == 50
-        assert isinstance(outcomes[-1], WorkerDiedError)
-        assert children() == []
+async def test_drain_stops_after_its_timeout(pools: WorkerPools) -> None:
+    await pools.load(*english())
+    parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 50, later(30)))
+    await asyncio.sleep(0)
+    await pools.drain(0.2)
+    outcomes = await parsing
+    assert len(outcomes) == 50
+    assert isinstance(outcomes[-1], WorkerDiedError)
+    assert children() == []
 
 
-async def test_stopping_while_a_model_is_loaded_fails_by_name() -> None:
-    async with starting() as pools:
-        parsing = asyncio.create_task(pools.parse(*english(), [SHORT], later(30)))
-        await until(lambda: bool(children()))
-        await pools.stop()
-        with pytest.raises(WorkerDiedError, match="unloaded"):
-            await parsing
-        assert children() == []
+async def test_stopping_while_a_model_is_loaded_fails_by_name(pools: WorkerPools) -> None:
+    parsing = asyncio.create_task(pools.parse(*english(), [SHORT], later(30)))
+    await until(lambda: bool(children()))
+    await pools.stop()
+    with pytest.raises(WorkerDiedError, match="unloaded"):
+        await parsing
+    assert children() == []
 
 
 async def test_cancelled_load_leaves_no_process(
@@ -239,23 +241,23 @@ async def test_cancelled_load_leaves_no_process(
         await until(lambda: children() == [])
 
 
-async def test_failed_load_is_retried_by_the_next_request(tmp_path: Path) -> None:
+async def test_failed_load_is_retried_by_the_next_request(
+    pools: WorkerPools, tmp_path: Path
+) -> None:
     path = tmp_path / "english-x.udpipe"
     path.write_bytes(b"garbage")
     model = ModelFile("udpipe.v1", "udpipe/english-x", path, ("en",))
-    async with starting() as pools:
-        with pytest.raises(ModelLoadError):
-            await pools.parse(*named(model), [SHORT], later(30))
-        with pytest.raises(ModelLoadError):
-            await pools.probe(*named(model), later(30))
-        shutil.copy(english()[0].path, path)
-        outcomes = await pools.parse(*named(model), [SHORT], later(30))
-        assert isinstance(outcomes[0], Parse)
+    with pytest.raises(ModelLoadError):
+        await pools.parse(*named(model), [SHORT], later(30))
+    with pytest.raises(ModelLoadError):
+        await pools.probe(*named(model), later(30))
+    shutil.copy(english()[0].path, path)
+    outcomes = await pools.parse(*named(model), [SHORT], later(30))
+    assert isinstance(outcomes[0], Parse)
 
 
-async def test_slow_load_fails_the_request_and_continues() -> None:
-    async with starting() as pools:
-        with pytest.raises(DeadlineError, match="being loaded"):
-            await pools.parse(*english(), [SHORT], later(0.01))
-        outcomes = await pools.parse(*english(), [SHORT], later(30))
-        assert isinstance(outcomes[0], Parse)
+async def test_slow_load_fails_the_request_and_continues(pools: WorkerPools) -> None:
+    with pytest.raises(DeadlineError, match="being loaded"):
+        await pools.parse(*english(), [SHORT], later(0.01))
+    outcomes = await pools.parse(*english(), [SHORT], later(30))
+    assert isinstance(outcomes[0], Parse)

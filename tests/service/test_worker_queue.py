@@ -186,29 +186,6 @@ def test_fair_queue_serves_a_new_request_within_one_round(
         assert all(words < QUANTUM + longest for each in served.values() for words in each.values())
 
 
-def test_fair_queue_serves_a_single_text_before_a_thousand() -> None:
-    queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
-    queue.put(request([10] * 1_000))
-    take(queue)
-    small = request([10])
-    queue.put(small)
-    assert [job.request is small for job in take(queue, 2 * QUANTUM)].index(True) <= QUANTUM // 10
-
-
-def test_fair_queue_serves_first_requests_first() -> None:
-    queue = FairQueue(capacity=10**6, workers=1, quantum=QUANTUM)
-    queue.put(request([10] * 10))
-    urgent = request([1])
-    queue.put(urgent, first=True)
-    assert take(queue)[0].request is urgent
-
-
-def test_fair_queue_spreads_texts_over_workers() -> None:
-    queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
-    queue.put(request([1] * 10))
-    assert len(take(queue, budget=100)) == 5
-
-
 def test_full_queue_sets_retry_after() -> None:
     queue = FairQueue(capacity=1_000, workers=2, quantum=QUANTUM)
     queue.learn(words=100, seconds=2.0)
@@ -252,11 +229,3 @@ async def test_a_worker_waits_for_a_full_batch_but_not_for_ever() -> None:
     assert len(await taking) == 4
     queue.put(request([5]))
     assert len(await queue.take(20, wait=0.01)) == 1
-
-
-def test_drain_returns_all_texts() -> None:
-    queue = FairQueue(capacity=1_000, workers=1, quantum=QUANTUM)
-    for each in (request([1, 2]), request([3])):
-        queue.put(each)
-    assert [job.words for job in queue.drain()] == [1, 2, 3]
-    assert queue.words == queue.texts == 0

@@ -1,4 +1,4 @@
-"""Parser processes: deadlines, deaths, overload, and nothing left behind."""
+"""Parser processes: how they start, die, and are replaced."""
 
 from __future__ import annotations
 
@@ -18,20 +18,12 @@ from service.workers.pool import WorkerPool
 from service.workers.process import ForkServer
 from syntax import Parse
 from syntax.errors import (
-    DeadlineError,
     ModelLoadError,
-    OverloadedError,
-    SpecError,
-    WorkerDiedError,
 )
 
-from .parser_processes import children, fork_server, until, workers
+from .parser_processes import children, fork_server, workers
 
 SHORT = ParseInput("raw", text="It works. Does it?")
-# Half a second of parsing: the parser is quadratic.
-LONG = ParseInput("sentence", text="word " * 1000)
-# Five seconds.
-HUGE = ParseInput("sentence", text="word " * 3000)
 
 
 @asynccontextmanager
@@ -59,24 +51,6 @@ def later(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
-@pytest.mark.slow
-async def test_a_worker_past_the_deadline_is_killed_and_only_its_text_fails() -> None:
-    async with pool(max_words_per_sentence=5_000) as running:
-        before = {process.pid for process in workers()}
-        slow = running.parse([HUGE, SHORT, SHORT], later(0.2))
-        quick = running.parse([SHORT] * 30, later(30))
-        slow_outcomes, quick_outcomes = await asyncio.gather(slow, quick)
-        await until(lambda: len(before - {process.pid for process in workers()}) == 1)
-        await until(lambda: len(workers()) == 2)
-        after = {process.pid for process in workers()}
-        again = await running.parse([SHORT], later(30))
-    assert isinstance(slow_outcomes[0], DeadlineError)
-    assert all(isinstance(outcome, Parse) for outcome in quick_outcomes)
-    assert len(before - after) == 1
-    assert running.stats.replaced == {"deadline": 1}
-    assert isinstance(again[0], Parse)
-
-
 async def test_idle_worker_death_loses_no_text() -> None:
     async with pool() as running:
         for process in workers():
@@ -84,31 +58,6 @@ async def test_idle_worker_death_loses_no_text() -> None:
         await asyncio.sleep(0.1)
         outcomes = await running.parse([SHORT] * 20, later(30))
     assert all(isinstance(outcome, Parse) for outcome in outcomes)
-
-
-async def test_a_full_queue_refuses_at_once_and_takes_nothing() -> None:
-    async with pool(max_queued_words=2_004, workers=1) as running:
-        parsing = asyncio.create_task(running.parse([LONG], later(30)))
-        await asyncio.sleep(0.05)
-        fitting = asyncio.create_task(running.parse([SHORT], later(30)))
-        await asyncio.sleep(0)
-        with pytest.raises(OverloadedError) as caught:
-            await running.parse([LONG, LONG, SHORT], later(30))
-        assert caught.value.detail["retry_after"] >= 1
-        assert isinstance((await parsing)[0], Parse)
-        assert isinstance((await fitting)[0], Parse)
-        with pytest.raises(SpecError, match="max_queued_words"):
-            await running.parse([LONG] * 3, later(30))
-        assert running.queue.words == 0
-
-
-async def test_stopping_a_pool_fails_waiting_texts_and_leaves_no_process() -> None:
-    async with pool(workers=1) as running:
-        parsing = asyncio.create_task(running.parse([LONG, LONG, SHORT], later(30)))
-        await asyncio.sleep(0.05)
-    outcomes = await parsing
-    assert all(isinstance(outcome, WorkerDiedError) for outcome in outcomes)
-    assert children() == []
 
 
 async def test_workers_are_replaced_after_so_many_texts() -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from featurestore import FeatureStore
 from service.jobs.lines import item_key, read_item
 from service.jobs.records import Counts, JobRequest, Shard
-from service.jobs.shard import Tools
+from service.jobs.shard import Tools, run_shard
 from service.jobs.staging import StagedLine
 from service.jobs.tools import TextAnalyser, ToolCache, parser_identity
 from service.settings import Settings
@@ -72,6 +74,13 @@ class Bench:
         bodies = [json.dumps(item) for item in items]
         keys = [item_key(read_item(body, DATASET), *self.request.item_identity) for body in bodies]
         return [StagedLine(n, n + 2, keys[n], body) for n, body in enumerate(bodies)]
+
+    def watched(self, lines: list[StagedLine], bulk: bool = False) -> list[tuple[str, ...]]:
+        """What a try takes in hand that dies before its commits."""
+        signals = Recorder(dies_at_announce=True)
+        with pytest.raises(Killed):
+            run_shard(self.shard(), lines, self.tools(bulk=bulk), signals)
+        return signals.watched
 
     def size(self, table: str) -> int:
         (row,) = self.store.sql(f"select count(*) from {table}").fetchall()

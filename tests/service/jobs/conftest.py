@@ -106,6 +106,17 @@ class Service:
             job = await self.job(job)
         return job
 
+    async def until_parsing(self) -> None:
+        """Wait until the newest try of a shard has texts in hand."""
+        staging = self.settings.state_dir / "staging"
+        deadline = time.monotonic() + 300
+        while True:
+            tries = sorted(staging.glob("*/in-flight-*"), key=lambda path: path.stat().st_mtime_ns)
+            if self.jobs.worker_pids and tries and tries[-1].stat().st_size:
+                return
+            assert time.monotonic() < deadline, "no worker took a text in hand"
+            await asyncio.sleep(0.05)
+
     async def backfill(self, body: bytes, name: str = "pairs") -> dict[str, Any]:
         return await self.ended(await self.submit(body, name))
 

@@ -149,13 +149,20 @@ ITEMS = [*pairs(6, "Ida"), pair(6, "Ida", first=" ")]
 
 @dataclass
 class Overtaken(Recorder):
-    """`Signals` of a run that another overtakes just before its commits."""
+    """`Signals` of a run that another overtakes while it parses, or just before its commits."""
 
-    overtake: Callable[[], object] = print
+    other: Callable[[], object] = print
+    while_it_parses: bool = False
+
+    def watch(self, *keys: str, characters: int = 0) -> None:
+        super().watch(*keys, characters=characters)
+        if self.while_it_parses and not keys:
+            self.other()
 
     def announce(self, plan: Counts) -> None:
         super().announce(plan)
-        self.overtake()
+        if not self.while_it_parses:
+            self.other()
 
 
 def test_two_runs_of_one_shard_at_once_store_each_row_and_drop_once(tmp_path: Path) -> None:
@@ -168,31 +175,19 @@ def test_two_runs_of_one_shard_at_once_store_each_row_and_drop_once(tmp_path: Pa
             shard = Shard(1, job, 0, 1, 0, request)
             return run_shard(shard, lines, bench.tools(store=to), signals)
 
-        late = Overtaken(overtake=lambda: run("twin", other, Recorder()))
+        late = Overtaken(other=lambda: run("twin", other, Recorder()))
         assert run("job", store, late).stored == 6
         assert [bench.size(table) for table in ("examples", "drops")] == [6, 1]
-
-
-@dataclass
-class Late(Recorder):
-    """`Signals` of a run that another overtakes while it parses."""
-
-    overtake: Callable[[], object] = print
-
-    def watch(self, *keys: str, characters: int = 0) -> None:
-        super().watch(*keys, characters=characters)
-        if not keys:
-            self.overtake()
 
 
 def test_jobs_of_separate_tables_store_each_parse_and_row_once(tmp_path: Path) -> None:
     with open_store(tmp_path) as store, open_store(tmp_path) as other:
         bench = make_bench(tmp_path, store)
         lines, shorter = bench.lines(ITEMS), bench.lines(ITEMS[:4])
-        late = Late(
-            overtake=lambda: run_shard(
-                replace(bench.shard(), job="twin"), shorter, bench.tools(store=other), Recorder()
-            )
+        twin = replace(bench.shard(), job="twin")
+        late = Overtaken(
+            other=lambda: run_shard(twin, shorter, bench.tools(store=other), Recorder()),
+            while_it_parses=True,
         )
         counts = run_shard(bench.shard(), lines, bench.tools(), late)
         assert (counts.stored, counts.already_stored) == (2, 4)

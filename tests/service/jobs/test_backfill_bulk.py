@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from featurestore import FeatureStore, open_store
+from featurestore import open_store
 from service.jobs import shard as shard_module
 from service.jobs.shard import run_shard
 from service.parsers import Limits, ParseInput, find_parser, load_parser
 from syntax.alignment.tokens import project_labels, token_words
 from syntax.examples import TOKEN_MODES
+from tests.service.serving import upload
 
-from .bench import Bench, Killed, Recorder, make_bench
+from .bench import Bench, Recorder, make_bench
 from .conftest import Running, Service, ndjson, pairs, run_service, settings_in
+
+HEADS = "select key, head from parses order by key"
 
 
 @pytest.fixture
@@ -44,11 +45,6 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
         yield service
 
 
-def stored_heads(store: FeatureStore) -> dict[str, list[int]]:
-    rows = store.sql("select key, head from parses").fetchall()
-    return dict(rows)
-
-
 def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,9 +53,9 @@ def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
     alone, together = Recorder(), Recorder()
     with open_store(tmp_path / "alone") as other:
         expected = run_shard(bench.shard(), lines, bench.tools(store=other), alone)
-        heads = stored_heads(other)
+        heads = other.sql(HEADS).fetchall()
     assert run_shard(bench.shard(), lines, bench.tools(bulk=True), together) == expected
-    assert stored_heads(bench.store) == heads
+    assert bench.store.sql(HEADS).fetchall() == heads
     assert {len(keys) for keys in alone.watched[:-1]} == {1}
     chunks = together.watched[:-1]
     assert [key for keys in chunks for key in keys] == [key for (key,) in alone.watched[:-1]]
@@ -70,25 +66,17 @@ def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
 
 def test_isolated_texts_are_parsed_first_and_alone(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
-    first = Recorder(dies_at_announce=True)
-    with pytest.raises(Killed):
-        run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
-    (chunk, _) = first.watched
-    isolated_keys = frozenset(chunk[2:4])
-    signals = Recorder(isolated_keys=isolated_keys)
+    chunk = bench.watched(lines, bulk=True)[0]
+    signals = Recorder(isolated_keys=frozenset(chunk[2:4]))
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert counts.stored == 6
     assert signals.watched[:2] == [(chunk[2],), (chunk[3],)]
-    assert isolated_keys.isdisjoint(signals.watched[2])
-    assert len(signals.watched[2]) == len(chunk) - 2
+    assert set(signals.watched[2]) == {*chunk} - {*chunk[2:4]}
 
 
 def test_fatal_text_is_left_out_of_its_chunk(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
-    first = Recorder(dies_at_announce=True)
-    with pytest.raises(Killed):
-        run_shard(bench.shard(), lines, bench.tools(bulk=True), first)
-    deadly = first.watched[0][1]
+    deadly = bench.watched(lines, bulk=True)[0][1]
     signals = Recorder(fatal_keys=frozenset({deadly}), isolated_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(bulk=True), signals)
     assert set(counts.dropped) == {"worker_died"}
@@ -108,12 +96,8 @@ TEXTS = [
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_stanza_job_stores_what_the_parser_says(service: Service, data_dir: Path) -> None:
-    items = [
-        {"example": {"example_id": str(n), "segments": [{"text": text}]}}
-        for n, text in enumerate(TEXTS)
-    ]
-    spec = {"lang": "fr", "fields": ["text"], "labels": [], "parser": "stanza/fr"}
-    job = await service.backfill(ndjson(items, **spec), "french")
+    body = upload(*TEXTS, lang="fr", parser="stanza/fr")
+    job = await service.backfill(body, "french")
     assert (job["state"], job["counts"]["dropped"]) == ("done", {"empty_text": 1})
     assert job["parser"].startswith("stanza/")
     assert job["counts"]["stored"] == len(TEXTS) - 1
@@ -124,7 +108,7 @@ async def test_a_stanza_job_stores_what_the_parser_says(service: Service, data_d
     for text, form, head, deprel in rows:
         parse = parser.parse(ParseInput("raw", text), Limits())
         assert (parse.form, parse.head, parse.deprel) == (form, head, deprel)
-    again = await service.backfill(ndjson(items, **spec), "french")
+    again = await service.backfill(body, "french")
     assert again["counts"]["already_stored"] == len(TEXTS) - 1
 
 
@@ -140,10 +124,17 @@ TOKENS = {
 async def test_tokens_map_to_the_words_of_either_mode_and_can_be_told_from_the_store(
     service: Service,
 ) -> None:
+    items = [
+        {"example": {"example_id": name, "segments": [{"tokens": tokens}]}}
+        for name, tokens in TOKENS.items()
+    ]
     for mode in TOKEN_MODES:
-        job = await service.backfill(token_body(mode), mode)
+        job = await service.backfill(ndjson(items, mode=mode, fields=["text"], labels=[]), mode)
         assert (job["state"], job["mode"], job["counts"]["stored"]) == ("done", mode, 3)
-    for example, mode, text, key in token_rows(service):
+    query = "select example_id, dataset, texts[1], parse_keys[1] from examples"
+    rows = service.store.sql(f"{query} where dataset in {TOKEN_MODES}").fetchall()
+    assert len(rows) == 3 * len(TOKEN_MODES)
+    for example, mode, text, key in rows:
         parse = service.store.parses.get_many([key])[key].parse
         tokens = TOKENS[example]
         assert parse.text == text
@@ -160,31 +151,14 @@ async def test_tokens_map_to_the_words_of_either_mode_and_can_be_told_from_the_s
             assert projected[1:3] == ["B-X", "I-X"]
 
 
-def token_body(mode: str) -> bytes:
-    items = [
-        {"example": {"example_id": name, "segments": [{"tokens": tokens}]}}
-        for name, tokens in TOKENS.items()
-    ]
-    return ndjson(items, mode=mode, fields=["text"], labels=[])
-
-
-def token_rows(service: Service) -> list[tuple[str, str, str, str]]:
-    query = "select example_id, dataset, texts[1], parse_keys[1] from examples"
-    query += f" where dataset in {TOKEN_MODES}"
-    rows = service.store.sql(query).fetchall()
-    assert len(rows) == 3 * len(TOKEN_MODES)
-    return rows
-
-
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_long_sentences_are_dropped_or_split_as_the_spec_says(service: Service) -> None:
     long = " ".join(f"word{n}" for n in range(30)) + "."
-    items = [{"example": {"example_id": "long", "segments": [{"text": long}]}}]
-    spec: dict[str, Any] = {"fields": ["text"], "labels": [], "mode": "sentence"}
-    refused = await service.backfill(ndjson(items, **spec), "long")
+    refused = await service.backfill(upload(long, mode="sentence"), "long")
     assert refused["counts"]["dropped"] == {"sentence_too_long": 1}
-    split = await service.backfill(ndjson(items, long_sentences="split", **spec), "long")
+    body = upload(long, mode="sentence", long_sentences="split")
+    split = await service.backfill(body, "long")
     assert (split["long_sentences"], split["counts"]["stored"]) == ("split", 1)
     query = "select parse_keys[1] from examples where dataset = 'long'"
     ((key,),) = service.store.sql(query).fetchall()
@@ -193,16 +167,8 @@ async def test_long_sentences_are_dropped_or_split_as_the_spec_says(service: Ser
     assert stored.misc is not None
     marks = [at for at, misc in enumerate(stored.misc) if misc == "ContinuedSentence=Yes"]
     assert marks == [12, 24]
-    again = await service.backfill(ndjson(items, long_sentences="split", **spec), "long")
+    again = await service.backfill(body, "long")
     assert again["counts"]["already_stored"] == 1
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_gold_sentences_are_never_split(service: Service) -> None:
-    body = ndjson([{"example": {}}], mode="gold", long_sentences="split")
-    answer = await service.client.post("/datasets/gold/backfill", content=body)
-    assert answer.status_code == 422
-    assert "gold" in answer.json()["message"]
 
 
 @pytest.mark.slow
@@ -210,29 +176,13 @@ async def test_killed_stanza_workers_lose_nothing(running: Running, data_dir: Pa
     texts = [
         f"Le train numéro {n} arrive à midi, et personne ne l'attend plus." for n in range(400)
     ]
-    items = [
-        {"example": {"example_id": str(n), "segments": [{"text": text}]}}
-        for n, text in enumerate(texts)
-    ]
-    spec = {"lang": "fr", "fields": ["text"], "labels": [], "parser": "stanza/fr"}
     changes = {"models_dir": data_dir / "models", "device": "cpu", "job_shard_segments": 200}
     async with running(job_workers=1, **changes) as service:
-        job = await service.submit(ndjson(items, **spec), "french")
+        job = await service.submit(upload(*texts, lang="fr", parser="stanza/fr"), "french")
         for _ in range(3):
-            await until_watching(service, job["id"])
+            await service.until_parsing()
             for pid in service.jobs.worker_pids:
                 os.kill(pid, signal.SIGKILL)
         job = await service.ended(job, seconds=300)
         assert (job["state"], job["counts"]["dropped"]) == ("done", {})
         assert [row[0] for row in service.rows("french")] == list(range(400))
-
-
-async def until_watching(service: Service, job: str) -> None:
-    """Wait until the newest try of a shard has texts in hand."""
-    folder = service.settings.state_dir / "staging" / job
-    for _ in range(6000):
-        in_flight = sorted(folder.glob("in-flight-*"), key=lambda path: path.stat().st_mtime_ns)
-        if service.jobs.worker_pids and in_flight and in_flight[-1].stat().st_size:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail("no worker took a text in hand")

@@ -1,8 +1,7 @@
-"""What a second backfill does when the parser or the tokenizer is another one."""
+"""What a second backfill does when the parser or a limit is another one."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from service.parsers import find_parser
 from service.settings import Settings
-from service.tokenizers import bundled_tokenizers
 
 from .conftest import Running, Service, ndjson, pair, pairs
 
@@ -24,18 +22,6 @@ def other_model(tmp_path: Path) -> Path:
     folder = tmp_path / "models"
     folder.mkdir()
     (folder / "english-other.udpipe").symlink_to(path)
-    return folder
-
-
-def other_tokenizer(folder: Path) -> Path:
-    """The bundled tokenizer without its normalizer."""
-    (bundled,) = bundled_tokenizers().values()
-    folder.mkdir()
-    content = json.loads((bundled / "tokenizer.json").read_text("utf-8"))
-    content["normalizer"] = None
-    (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
-    config = (bundled / "tokenizer_config.json").read_text("utf-8")
-    (folder / "tokenizer_config.json").write_text(config, "utf-8")
     return folder
 
 
@@ -94,44 +80,6 @@ async def test_another_parser_than_the_present_one_is_warned_of_before_anything_
         for known in ({}, {"split": "test"}, other):  # either is present by now
             body = ndjson([], **{"parser": "en:udpipe/english-ewt,de:none"} | known)
             assert (await foretold(body))["warnings"] == []
-
-
-async def test_a_backfill_of_no_examples_is_refused(shared: Service) -> None:
-    refused = await shared.client.post("/datasets/none/backfill", content=ndjson([]))
-    assert refused.status_code == 422
-    assert "no examples followed the specification" in refused.text
-
-
-@pytest.mark.slow
-async def test_another_tokenizer_aligns_anew_and_parses_nothing(
-    running: Running, tmp_path: Path
-) -> None:
-    async with running() as service:
-        folder = other_tokenizer(tmp_path / "cased")
-        first = await service.backfill(ndjson(pairs(12)))
-        second = await service.backfill(ndjson(pairs(12), tokenizer=str(folder)))
-        assert second["counts"]["stored"] == first["counts"]["stored"] == 12
-        assert second["counts"]["parses"] == {"done": 0, "reused": 24}
-        assert parsers(service, "parses") == {first["parser_fingerprint"]: 18}
-        sizes = service.store.sql(
-            "select tokenizer, sum(octet_length(input_ids)) from examples group by 1"
-        ).fetchall()
-        assert len({pieces for _, pieces in sizes}) == 2
-
-
-@pytest.mark.slow
-async def test_a_tokenizer_that_was_changed_in_its_folder_is_another_one(
-    running: Running, tmp_path: Path
-) -> None:
-    async with running() as service:
-        folder = other_tokenizer(tmp_path / "cased")
-        first = await service.backfill(ndjson(pairs(3), tokenizer=str(folder)))
-        content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
-        content["normalizer"] = {"type": "Lowercase"}
-        (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
-        second = await service.backfill(ndjson(pairs(3), tokenizer=str(folder)))
-        assert second["counts"]["stored"] == 3
-        assert second["tokenizer_fingerprint"] != first["tokenizer_fingerprint"]
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -130,34 +131,31 @@ def test_a_killed_service_loses_no_acknowledged_job_and_leaves_no_process(
     assert rows == [(n,) for n in range(300)]
 
 
+async def workers_of(service: Service, job: dict[str, Any], count: int) -> set[int]:
+    """The processes that have worked on a job by the time that all its examples are stored."""
+    workers: set[int] = set()
+    while job["state"] in ("queued", "running"):
+        workers.update(service.jobs.worker_pids)
+        await asyncio.sleep(0.02)
+        job = await service.job(job)
+    assert (job["state"], job["counts"]["stored"]) == ("done", count), job
+    assert [row[0] for row in service.rows()] == list(range(count))
+    return workers
+
+
 @pytest.mark.slow
 async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: Running) -> None:
     changes = {"job_workers": 1, "job_shard_segments": 100, "worker_max_growth_mb": 1}
     async with running(**changes) as service:
         job = await service.submit(ndjson(pairs(300)))
-        workers: set[int] = set()
-        while job["state"] in ("queued", "running"):
-            workers.update(service.jobs.worker_pids)
-            await asyncio.sleep(0.05)
-            job = await service.job(job)
-        assert (job["state"], job["counts"]["stored"]) == ("done", 300)
-        assert len(workers) > 1
-        assert [row[0] for row in service.rows()] == list(range(300))
+        assert len(await workers_of(service, job, 300)) > 1
 
 
 @pytest.mark.slow
-async def test_long_work_keeps_its_lease(
-    running: Running,
-) -> None:
+async def test_long_work_keeps_its_lease(running: Running) -> None:
     async with running(job_workers=1, job_lease_seconds=0.5, job_shard_segments=400) as service:
         job = await service.submit(ndjson(pairs(150)))
-        workers: set[int] = set()
-        while job["state"] in ("queued", "running"):
-            workers.update(service.jobs.worker_pids)
-            await asyncio.sleep(0.02)
-            job = await service.job(job)
-        assert (job["state"], job["counts"]["stored"]) == ("done", 150), job
-        assert len(workers) == 1
+        assert len(await workers_of(service, job, 150)) == 1
         assert set(tries_of(service)) == {1}
 
 
@@ -238,7 +236,7 @@ async def test_a_stop_while_a_text_takes_long_is_no_try(
         async with running(job_workers=1) as service:
             text = pair(0, second="A HANGING text.")
             job = await service.submit(ndjson([text], parser="udpipe/english-ewt"))
-            await until_parsing(service)
+            await service.until_parsing()
         assert tries_of(service) == [0]
     async with running(job_workers=1, job_max_tries=1) as service:
         job = await service.ended(job)
@@ -253,19 +251,10 @@ async def test_a_worker_that_dies_before_a_stop_has_used_a_try(
     async with running(job_workers=1) as service:
         text = pair(0, second="A HANGING text.")
         await service.submit(ndjson([text], parser="udpipe/english-ewt"))
-        await until_parsing(service)
+        await service.until_parsing()
         for pid in service.jobs.worker_pids:
             os.kill(pid, signal.SIGKILL)
     assert tries_of(service) == [1]
-
-
-async def until_parsing(service: Service) -> None:
-    """Wait until texts are in flight."""
-    staging = service.settings.state_dir / "staging"
-    deadline = time.monotonic() + 300
-    while not any(path.stat().st_size for path in staging.glob("*/in-flight-*")):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
 
 
 def test_a_worker_is_as_nice_as_the_settings_say(make_settings: Callable[..., Settings]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from service.jobs.records import Counts
 from service.jobs.shard import run_shard
 from service.jobs.staging import StagedLine
 
-from .bench import Bench, Killed, Recorder, make_bench
+from .bench import Bench, Recorder, make_bench
 from .conftest import pair, pairs
 
 
@@ -89,8 +90,7 @@ def test_parses_that_were_evicted_since_they_were_read_are_stored_again(
 
 def test_try_that_dies_before_its_commits_leaves_nothing(bench: Bench) -> None:
     lines = bench.lines(ITEMS)
-    with pytest.raises(Killed):
-        run_shard(bench.shard(), lines, bench.tools(), Recorder(dies_at_announce=True))
+    bench.watched(lines)
     assert [bench.size(table) for table in ("parses", "examples", "drops")] == [0, 0, 0]
     stale = replace(COUNTS, parsed=12, reused=0)
     assert run_shard(bench.shard(plan=stale), lines, bench.tools(), Recorder()) == COUNTS
@@ -98,10 +98,7 @@ def test_try_that_dies_before_its_commits_leaves_nothing(bench: Bench) -> None:
 
 def test_fatal_text_drops_only_its_example(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
-    first = Recorder(dies_at_announce=True)
-    with pytest.raises(Killed):
-        run_shard(bench.shard(), lines, bench.tools(), first)
-    (deadly,) = first.watched[3]
+    (deadly,) = bench.watched(lines)[3]
     signals = Recorder(fatal_keys=frozenset({deadly}))
     counts = run_shard(bench.shard(), lines, bench.tools(), signals)
     affected = counts.dropped["worker_died"]
@@ -140,18 +137,18 @@ def test_a_repeat_shares_the_fate_of_the_first(bench: Bench) -> None:
     assert [bench.size(table) for table in ("examples", "drops")] == [1, 2]
 
 
-def test_a_repeat_in_a_shard_of_its_own_shares_the_fate_of_the_first(bench: Bench) -> None:
-    long = bench.lines([pair(0, second="word " * 1500)] * 2)
-    for number, line in enumerate((long[0], replace(long[1], is_repeat=True))):
-        counts = run_shard(bench.shard(number), [line], bench.tools(), Recorder())
-        assert (counts.already_stored, counts.dropped) == (0, {"sentence_too_long": 1})
-    assert [bench.size(table) for table in ("examples", "drops")] == [0, 1]
-
-
-def test_a_rejection_that_comes_twice_is_counted_twice_and_written_once(bench: Bench) -> None:
-    rejected = {"rejected": {"example_id": "r", "reason": "label", "message": "none"}}
-    first, second = bench.lines([rejected, rejected])
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (pair(0, second="word " * 1500), "sentence_too_long"),
+        ({"rejected": {"example_id": "r", "reason": "label", "message": "none"}}, "label"),
+    ],
+)
+def test_a_drop_that_comes_twice_in_shards_of_its_own_is_counted_twice_and_written_once(
+    bench: Bench, item: dict[str, Any], reason: str
+) -> None:
+    first, second = bench.lines([item, item])
     for number, line in enumerate((first, replace(second, is_repeat=True))):
         counts = run_shard(bench.shard(number), [line], bench.tools(), Recorder())
-        assert counts.dropped == {"label": 1}
-    assert bench.size("drops") == 1
+        assert (counts.already_stored, counts.dropped) == (0, {reason: 1})
+    assert [bench.size(table) for table in ("examples", "drops")] == [0, 1]

@@ -58,10 +58,23 @@ async def shards_done(service: Service, job: dict[str, Any], least: int) -> None
         assert job["state"] in ("queued", "running"), job
 
 
-def check_rows(store: str, count: int = COUNT) -> None:
+async def begun(service: Service) -> dict[str, Any]:
+    """A job of which one shard is done."""
+    job = await service.submit(ndjson(pairs(COUNT)))
+    await shards_done(service, job, 1)
+    return job
+
+
+async def check_ended(service: Service, job: dict[str, Any]) -> None:
+    """Everything is stored once, and nothing was dropped."""
+    check_counts(await service.ended(job))
+    check_rows(service.settings.store)
+
+
+def check_rows(store: str) -> None:
     with open_store(store) as opened:
         rows = opened.sql("select seq, example_id from examples order by 1, 2").fetchall()
-        assert rows == [(n, f"pair-{n}") for n in range(count)]
+        assert rows == [(n, f"pair-{n}") for n in range(COUNT)]
         assert opened.sql("select count(*) from drops").fetchall() == [(0,)]
 
 
@@ -74,50 +87,39 @@ def check_counts(job: dict[str, Any]) -> None:
 
 async def test_killed_dask_workers_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path) as service:
-        job = await service.submit(ndjson(pairs(COUNT)))
-        for least in (1, 3):
-            await shards_done(service, job, least)
-            os.kill(cluster.worker_pids()[0], signal.SIGKILL)
-        job = await service.ended(job)
-        check_counts(job)
-        check_rows(service.settings.store)
+        job = await begun(service)
+        os.kill(cluster.worker_pids()[0], signal.SIGKILL)
+        await shards_done(service, job, 3)
+        os.kill(cluster.worker_pids()[0], signal.SIGKILL)
+        await check_ended(service, job)
 
 
 async def test_hanging_dask_worker_is_restarted(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path, job_lease_seconds=10) as service:
-        job = await service.submit(ndjson(pairs(COUNT)))
-        await shards_done(service, job, 1)
+        job = await begun(service)
         hung = cluster.worker_pids()[0]
         os.kill(hung, signal.SIGSTOP)
-        job = await service.ended(job, 180)
-        check_counts(job)
-        check_rows(service.settings.store)
+        await check_ended(service, job)
         wait_for(lambda: not psutil.pid_exists(hung))
 
 
 async def test_restarted_scheduler_loses_nothing(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path) as service:
-        job = await service.submit(ndjson(pairs(COUNT)))
-        await shards_done(service, job, 1)
+        job = await begun(service)
         cluster.kill_scheduler()
         await asyncio.sleep(2)
         cluster.start_scheduler()
-        job = await service.ended(job, 180)
-        check_counts(job)
-        check_rows(service.settings.store)
+        await check_ended(service, job)
         (coordinator,) = service.jobs.worker_pids
         assert coordinator
 
 
 async def test_a_killed_coordinator_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
     async with on(cluster, tmp_path) as service:
-        job = await service.submit(ndjson(pairs(COUNT)))
-        await shards_done(service, job, 1)
+        job = await begun(service)
         (coordinator,) = service.jobs.worker_pids
         os.kill(coordinator, signal.SIGKILL)
-        job = await service.ended(job, 180)
-        check_counts(job)
-        check_rows(service.settings.store)
+        await check_ended(service, job)
         assert service.jobs.worker_pids != [coordinator]
 
 
@@ -156,27 +158,33 @@ async def test_a_cancelled_job_leaves_the_workers_free(cluster: Cluster, tmp_pat
         assert len(service.rows()) == cancelled["counts"]["stored"] < 6_000
 
 
-DEADLY = """
-import os
+ODD_TEXTS = """
+import os, time
 from service.parsers.udpipe.backend import UdpipeParser
 
-def deadly(self, items, limits, parse_many=UdpipeParser.parse_many):
-    if any("DEADLY" in (item.text or "") for item in items):
+def odd(self, items, limits, parse_many=UdpipeParser.parse_many):
+    text = " ".join(item.text or "" for item in items)
+    if "DEADLY" in text:
         os.kill(os.getpid(), 9)
+    time.sleep(1_000 if "HANGING" in text else 10 if "SLOW" in text else 0)
     yield from parse_many(self, items, limits)
 
-if UdpipeParser.parse_many.__name__ != "deadly":  # dask may load this more than once
-    UdpipeParser.parse_many = deadly
+if UdpipeParser.parse_many.__name__ != "odd":  # dask may load this more than once
+    UdpipeParser.parse_many = odd
 """
 
 
+def odd_cluster(folder: Path, workers: int) -> Cluster:
+    """A cluster whose workers die or take long over texts with certain words."""
+    preload = folder / "odd.py"
+    preload.write_text(ODD_TEXTS)
+    return Cluster(folder / "cluster", workers=workers, arguments=("--preload", str(preload)))
+
+
 async def test_fatal_text_is_dropped_by_name(tmp_path: Path) -> None:
-    preload = tmp_path / "deadly.py"
-    preload.write_text(DEADLY)
     items = [*pairs(60), pair(60, second="A DEADLY text.")]
     body = ndjson(items, parser="udpipe/english-ewt")
-    arguments = ("--preload", str(preload))
-    with Cluster(tmp_path / "cluster", workers=2, arguments=arguments) as cluster:
+    with odd_cluster(tmp_path, workers=2) as cluster:
         async with on(cluster, tmp_path) as service:
             job = await service.ended(await service.submit(body), 400)
             assert job["state"] == "done"
@@ -211,30 +219,12 @@ async def test_jobs_wait_for_a_scheduler_that_comes_later(
     assert job["counts"]["stored"] == 10
 
 
-SLOW = """
-import time
-from service.parsers.udpipe.backend import UdpipeParser
-
-def slow(self, items, limits, parse_many=UdpipeParser.parse_many):
-    if any("SLOW" in (item.text or "") for item in items):
-        time.sleep(10)
-    if any("HANGING" in (item.text or "") for item in items):
-        time.sleep(1_000)
-    yield from parse_many(self, items, limits)
-
-if UdpipeParser.parse_many.__name__ != "slow":  # dask may load this more than once
-    UdpipeParser.parse_many = slow
-"""
-
-
 async def test_a_text_may_take_longer_than_a_lease_and_no_longer_than_its_own_limit(
     tmp_path: Path,
 ) -> None:
-    preload = tmp_path / "slow.py"
-    preload.write_text(SLOW)
     items = [*pairs(30), pair(30, second="A SLOW text."), pair(31, second="A HANGING text.")]
     body = ndjson(items, parser="udpipe/english-ewt")
-    with Cluster(tmp_path / "cluster", arguments=("--preload", str(preload))) as cluster:
+    with odd_cluster(tmp_path, workers=1) as cluster:
         cluster.wait_for_workers()
         changes = {"job_lease_seconds": 4, "job_text_seconds": 20, "job_shard_segments": 3_000}
         async with on(cluster, tmp_path, **changes) as service:

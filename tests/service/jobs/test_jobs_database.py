@@ -85,29 +85,6 @@ def test_closed_database_connection_is_replaced(
     engine.dispose()
 
 
-def test_database_transactions_take_turns(database: str) -> None:
-    engine = open_database(database)
-    order: list[str] = []
-    holds = threading.Event()
-
-    def second() -> None:
-        holds.wait()
-        with transaction(engine) as connection:
-            taking_turns(connection)
-            order.append("second")
-
-    thread = threading.Thread(target=second)
-    thread.start()
-    with transaction(engine) as connection:
-        taking_turns(connection)
-        holds.set()
-        thread.join(0.2)
-        order.append("first")
-    thread.join()
-    assert order == ["first", "second"]
-    engine.dispose()
-
-
 @pytest.mark.parametrize("action", ["add", "claim", "cancel", "retry"])
 def test_what_looks_at_several_jobs_waits_for_its_turn(board: Board, action: str) -> None:
     board.add("a", shards=1)

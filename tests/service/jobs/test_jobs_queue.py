@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -59,33 +59,16 @@ def test_an_expired_lease_passes_to_another_worker_and_the_first_cannot_settle(
     assert board.ledger.get("a").counts.stored == 1
 
 
-def test_a_renewed_lease_holds(board: Board) -> None:
-    board.add("a", shards=1)
-    shard = board.claim("w1")
-    for _ in range(3):
-        board.clock.now += 50
-        assert board.queue.renew([shard]) == {shard.claim}
-        assert board.queue.claim("w2") is None
-
-
-def test_end_leases_frees_the_shards_of_a_dead_worker(board: Board) -> None:
-    board.add("a", shards=1)
-    board.queue.claim("w1")
-    assert board.queue.owners() == {"w1"}
-    board.queue.end_leases("w1")
-    taken = board.claim("w2")
-    assert taken.tries == 2
-
-
-def test_saved_plan_survives_its_worker(board: Board) -> None:
+def test_a_dead_workers_shard_is_free_and_keeps_its_plan(board: Board) -> None:
     board.add("a", shards=1)
     shard = board.claim("w1")
     assert shard.plan is None
     plan = Counts(examples=4, stored=3, dropped={"cycle": 1}, parsed=2, reused=4)
     board.queue.save_plan(shard, plan)
+    assert board.queue.owners() == {"w1"}
     board.queue.end_leases("w1")
     again = board.claim("w2")
-    assert again.plan == plan
+    assert (again.tries, again.plan) == (2, plan)
 
 
 def test_an_error_delays_the_next_try_and_the_last_one_fails_the_job(board: Board) -> None:
@@ -142,15 +125,6 @@ def test_a_shard_that_kills_every_worker_fails_by_name(board: Board) -> None:
     assert job.error["message"] == (
         "3 workers in turn died or stopped answering on shard 0; last: worker 7 was killed"
     )
-
-
-def test_what_a_cancelled_jobs_worker_had_committed_is_counted(board: Board) -> None:
-    board.add("a", shards=1)
-    shard = board.claim()
-    board.ledger.cancel("a")
-    board.queue.complete(shard, Counts(stored=4))
-    job = board.ledger.get("a")
-    assert (job.state, job.counts.stored) == ("cancelled", 4)
 
 
 def test_jobs_for_one_partition_take_turns_and_others_do_not_wait(board: Board) -> None:
@@ -232,11 +206,8 @@ def test_many_claimants_share_the_shards_without_overlap(board: Board) -> None:
             taken.append(shard.number)
             board.queue.complete(shard, Counts(stored=1))
 
-    threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, ["w0", "w1", "w2", "w3"]))
     assert sorted(taken) == list(range(40))
     job = board.ledger.get("a")
     assert (job.state, job.counts.stored) == ("done", 40)

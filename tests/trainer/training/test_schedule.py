@@ -87,7 +87,7 @@ def test_a_rate_that_fell_is_the_same_after_a_resume(store, small_recipe, tmp_pa
     )
     whole, reports = reported(recipe, store, tmp_path / "whole")
     assert reports[0].learning_rate > reports[-1].learning_rate
-    cut = resumed(recipe, store, tmp_path / "cut", stop=8)
+    cut = resumed(recipe, store, tmp_path / "cut", step=8)
     assert cut.progress.losses == whole.progress.losses
 
 
@@ -155,7 +155,7 @@ def test_a_run_with_a_frozen_group_resumes_to_the_same_losses(
 ) -> None:
     recipe = small_recipe(FROZEN, "max_steps=6", "checkpoint_every=2", "evaluate_every=3")
     whole = train(recipe, store, tmp_path / "whole")
-    cut = resumed(recipe, store, tmp_path / "cut", stop=5)
+    cut = resumed(recipe, store, tmp_path / "cut", step=5)
     assert cut.progress.losses == whole.progress.losses
 
 

@@ -56,7 +56,7 @@ def test_a_run_of_everything_resumes_to_the_same_losses(opened, tmp_path, end) -
     assert len(whole.progress.losses) == 8
     for name in ("task", "xpos_tagging.v1", "phrase.v1", "tree.v1"):
         assert any(report.losses[name] > 0 for report in reports), name
-    cut = resumed(recipe, opened, tmp_path / "cut", stop=5)
+    cut = resumed(recipe, opened, tmp_path / "cut", step=5)
     assert cut.progress.resumed == [{"step": 4, "changed": {}}]
     assert cut.progress.losses == whole.progress.losses
     assert cut.progress.evaluations == whole.progress.evaluations

@@ -7,19 +7,27 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner, Result
 
 from featurestore import (
     DatasetHandle,
+    Drop,
     ExampleRow,
+    FeatureDataset,
     FeatureStore,
     ParseRecord,
+    StatedDataset,
+    WordStates,
     open_store,
 )
+from featurestore.commands import register
 from syntax import Parse, fingerprint, read_conllu
 from syntax.alignment import segment_features
 from syntax.batches import SegmentFeatures, SpecialTokens
@@ -174,14 +182,49 @@ def filled(store: FeatureStore, handle: DatasetHandle, rows: list[ExampleRow]) -
     return store
 
 
+@pytest.fixture
+def whole(filled: FeatureStore, records: list[ParseRecord]) -> FeatureStore:
+    """The hundred pairs, all of their parses in several commits, and who made both."""
+    for start in range(0, 40, 8):
+        filled.parses.append(records[start : start + 8])
+    filled.describe(PARSER, "parser", {"name": "gold"})
+    filled.describe(TOKENIZER, "tokenizer", {"name": "toy"})
+    return filled
+
+
+@pytest.fixture
+def every_table(whole: FeatureStore, data: FeatureDataset) -> FeatureStore:
+    """A store with rows in each of its tables."""
+    drop = Drop("pairs", TOKENIZER, "train", "en", "job", "bad", "", "example", "no hypothesis")
+    # Pages of some length, beside their footer.
+    drops = [replace(drop, example_id=f"bad-{n}", message=f"{n}" * 50) for n in range(200)]
+    whole.drops.append(drops)
+    data.pin("paper")
+    states = StatedDataset(whole, data, {"encoder": "e"}, 2)
+    none = WordStates(np.zeros(2, np.int32), np.zeros((0, 2), np.float16))
+    states.write(states.without_states(), [none] * len(data))
+    return whole
+
+
+@pytest.fixture
+def data(filled: FeatureStore) -> FeatureDataset:
+    return filled.dataset("pairs")
+
+
+@pytest.fixture
+def run(store: FeatureStore) -> Callable[..., Result]:
+    """Runs a command of ``parsebank store`` on the store."""
+    app = typer.Typer()
+    register(app)
+    return lambda *words: CliRunner().invoke(app, ["store", *map(str, words), "--store", store.uri])
+
+
 @pytest.fixture(scope="session")
 def writers() -> Iterator[Writers]:
     """Starts other processes that work on stores."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # other users report there too
-        started = Writers(Path(folder))
-        yield started
-        started.close()
+        yield Writers(Path(folder))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
-"""Single bits that change in data files: each is found, and nothing wrong is read."""
+"""Damage to files: a part of one, or a single bit that is found, and nothing wrong is read."""
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections import Counter
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from featurestore import DatasetHandle, Drop, ExampleRow, FeatureStore, ParseRecord, open_store
 from featurestore.dataset.states import StatedDataset
@@ -25,6 +27,42 @@ QUERIES = {
     "drops": "select * from drops",
     "fingerprints": "select * from fingerprints",
 }
+
+
+def empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def tear(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def zero(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+def zero_pages(file: Path) -> None:
+    """The end, with the footer, stays."""
+    content = file.read_bytes()
+    end = len(content) // 2
+    file.write_bytes(content[:4] + bytes(end - 4) + content[end:])
+
+
+def flip_bit(file: Path, chance: random.Random) -> None:
+    content = bytearray(file.read_bytes())
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    file.write_bytes(content)
+
+
+def spoil(file: Path, column: str, group: int = 0) -> None:
+    """Change a byte in the last page of a column; footer and the other columns can be read."""
+    footer = pq.ParquetFile(file).metadata.row_group(group)
+    chunks = map(footer.column, range(footer.num_columns))
+    (chunk,) = (one for one in chunks if one.path_in_schema.split(".")[0] == column)
+    content = bytearray(file.read_bytes())
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[start + chunk.total_compressed_size - 1] ^= 16
+    file.write_bytes(content)
 
 
 def fill(
@@ -102,9 +140,7 @@ def one_bit(uri: str | Path, chance: random.Random) -> Iterator[Path]:
     """A file of which one bit is another for a while; large files are chosen as often as small."""
     path = chance.choice(data_files(uri))
     content = path.read_bytes()
-    changed = bytearray(content)
-    changed[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    path.write_bytes(changed)
+    flip_bit(path, chance)
     yield path
     path.write_bytes(content)
 

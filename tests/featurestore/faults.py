@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import logging
 import random
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -28,34 +27,8 @@ from syntax.batches import SpecialTokens
 
 from .conftest import handle_of, small_corpus
 from .damages import check_many, fill
-from .trials import CASTS, DELETIONS, Trials, assert_settled
+from .trials import CASTS, run_store
 from .writers import Writers
-
-ALL_CASTS = {**CASTS, "deletions": DELETIONS}
-
-ROUNDS = 25
-"""Rounds on one store."""
-
-
-def run_store(folder: Path, writers: Writers, cast: str, seed: str) -> Counter[str]:
-    """Some rounds on a new store; what was done and checked."""
-    trials = Trials(folder, writers, seed)
-    for number in range(1, ROUNDS + 1):
-        did = ""
-        try:
-            trials.run(ALL_CASTS[cast])
-            if number % 5 == 0:
-                trials.run(["vacuum"])
-                did = trials.damage()
-            with open_store(trials.uri) as store:
-                trials.check(store)
-        except BaseException:
-            print(f"store {seed!r}, round {number}: {did or cast}", file=sys.stderr)  # noqa: T201
-            raise
-    with open_store(trials.uri) as store:
-        assert_settled(store, trials)
-    acknowledged = {"parses": len(trials.parses), "examples": len(trials.examples)}
-    return trials.counts + Counter(acknowledged) + Counter(deleted=len(trials.deleted))
 
 
 def change_bits(folder: Path, count: int, seed: int) -> Counter[str]:
@@ -83,12 +56,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         writers = Writers(Path(name))
         while total["kills"] < options.kills:
-            cast = chance.choice(list(ALL_CASTS))
+            cast = chance.choice(list(CASTS))
             folder = Path(name, f"store-{stores}")
-            total += run_store(folder, writers, cast, f"{options.seed}/{stores} {cast}")
+            done = run_store(folder, writers, cast, f"{options.seed}/{stores} {cast}", True)
+            kept = {"parses": len(done.parses), "examples": len(done.examples)}
+            total += done.counts + Counter({**kept, "deleted": len(done.deleted)})
             stores += 1
             print(f"{stores} stores, {total['kills']} kills, none lost")  # noqa: T201
-        writers.close()
         damaged = change_bits(Path(name, "bits"), options.bits, options.seed)
     total.update({f"bits of {table}": count for table, count in damaged.items()})
     print(", ".join(f"{name} {count}" for name, count in sorted(total.items())))  # noqa: T201

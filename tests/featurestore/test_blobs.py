@@ -9,6 +9,7 @@ from featurestore.tables.encode.blobs import (
     decode_ancestor,
     decode_depth,
     decode_distance,
+    many_matrix_blobs,
     matrix_blobs,
 )
 from syntax.errors import StoreFormatError
@@ -54,14 +55,6 @@ def test_blobs_hold_what_walking_the_tree_finds(heads) -> None:
     assert decode_ancestor(blobs[2]).tolist() == ancestor
 
 
-def test_long_paths_need_two_bytes() -> None:
-    chain = np.arange(-1, 299, dtype=np.int32)
-    distance, depth, _ = matrix_blobs(chain)
-    assert len(distance) == 2 * 300 * 300
-    assert decode_distance(distance)[0, 299] == 299
-    assert decode_depth(depth, 300).tolist() == list(range(300))
-
-
 @pytest.mark.parametrize("size", range(40))
 def test_sizes_are_recognised(size) -> None:
     assert decode_distance(bytes(size * size)).shape == (size, size)
@@ -75,3 +68,21 @@ def test_truncated_blobs_are_refused() -> None:
             decode(blob)
     with pytest.raises(StoreFormatError, match="not about 4 pieces"):
         decode_depth(bytes(5), 4)
+
+
+@given(st.lists(forests(), max_size=20), st.data())
+def test_many_segments_have_the_blobs_of_each(segments, data) -> None:
+    order = data.draw(st.lists(st.sampled_from(range(len(segments))))) if segments else []
+    chosen = [segments[n] for n in order]
+    assert many_matrix_blobs(chosen) == [matrix_blobs(head) for head in chosen]
+
+
+def test_a_long_path_widens_only_its_own_segment() -> None:
+    chain = np.arange(-1, 299, dtype=np.int32)
+    flat = np.full(300, 0, np.int32)
+    flat[0] = -1
+    assert many_matrix_blobs([chain, flat]) == [matrix_blobs(chain), matrix_blobs(flat)]
+    (distance, depth, _), (narrow, *_) = matrix_blobs(chain), matrix_blobs(flat)
+    assert (len(distance), len(narrow)) == (2 * 300 * 300, 300 * 300)
+    assert decode_distance(distance)[0, 299] == 299
+    assert decode_depth(depth, 300).tolist() == list(range(300))

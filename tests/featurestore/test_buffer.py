@@ -64,14 +64,6 @@ def test_buffered_records_can_be_read_before_and_during_their_commit(disk, recor
     buffer.close()
 
 
-def test_a_record_put_twice_is_written_once(disk, records) -> None:
-    buffer = WriteBuffer(disk.commit, rows=100, seconds=60)
-    buffer.put(records[0])
-    buffer.put(records[0])
-    buffer.close()
-    assert disk.keys == [records[0].key]
-
-
 def test_a_failed_commit_is_reported_and_tried_again(disk, records) -> None:
     buffer = WriteBuffer(disk.commit, rows=1, seconds=60)
     disk.full = True

@@ -5,40 +5,27 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import typer
-from typer.testing import CliRunner
-
-from featurestore import commands
 from featurestore.maintenance.changed import changed_examples
 from featurestore.maintenance.validate import validate_store
 from syntax import fingerprint
 
 
-def test_changed_content_is_counted_and_named(filled, handle, rows) -> None:
+def test_changed_content_is_counted_and_named(filled, handle, rows, run) -> None:
     assert changed_examples(filled) == []
     version = filled.dataset("pairs").version
     changed = replace(rows[7], labels={**rows[7].labels, "note": "another"})
     filled.features.append(handle, [replace(changed, example_key=fingerprint("changed"))])
     (found,) = changed_examples(filled)
     assert (found.dataset, found.split, found.example_id, found.rows) == (
-        "pairs",
-        "train",
-        "ex-7",
-        2,
+        *("pairs", "train", "ex-7", 2),
     )
-    assert (len(filled.dataset("pairs")), len(filled.dataset("pairs", version=version))) == (
-        101,
-        100,
-    )
+    assert len(filled.dataset("pairs")) == 101
+    assert len(filled.dataset("pairs", version=version)) == 100
     report = validate_store(filled)
     assert (report.problem_count, report.changed) == (0, [found])
-
-    app = typer.Typer()
-    commands.register(app)
-    run = CliRunner().invoke
-    listed = run(app, ["store", "inspect", "--changed", "--json", "--store", filled.uri])
+    listed = run("inspect", "--changed", "--json")
     assert json.loads(listed.stdout) == [found.to_json()]
-    told = run(app, ["store", "validate", "--store", filled.uri])
+    told = run("validate")
     assert told.exit_code == 0
     assert "1 example ids have several contents: store inspect --changed" in told.stdout
 

@@ -153,25 +153,6 @@ def test_only_small_files_are_written_again(table) -> None:
     assert large.items() <= files_of(table).items()
 
 
-def test_bytes_written_by_many_compactions_grow_with_the_rows(table) -> None:
-    written = 0
-    for number in range(150):
-        table.append(rows(number))
-        if number % 5 == 4:
-            written += compacted(table)
-    held = sum(files_of(table).values())
-    assert written < 5 * held  # joining all files below `LARGE` each time writes 15 times as much
-
-
-def test_a_compacted_store_is_left_alone(filled, records) -> None:
-    for record in records[:10]:
-        filled.parses.append([record])
-    filled.compact()
-    before = inspect_store(filled)
-    filled.compact()
-    assert inspect_store(filled) == before
-
-
 def test_writers_join_many_small_files(table) -> None:
     for number in range(JOIN_EVERY + 20):
         assert table.append(rows(number, size=10), Transaction(f"shard-{number}"))
@@ -215,19 +196,9 @@ def test_of_two_changes_of_a_file_the_second_changes_nothing(table) -> None:
     for number in range(6):
         table.append(rows(number))
     files = table.snapshot().files
-    first = table._written(rows(*range(6)), 1024)
-    second = table._written(rows(*range(6)), 1024)
-    assert table.swap(files, first)
-    assert not table.swap(files[:1], second)
-    assert stored(table) == list(range(6))
-
-
-def test_a_change_need_not_be_made_again_for_other_changes(table) -> None:
-    for number in range(6):
-        table.append(rows(number))
-    files = table.snapshot().files
-    table.append(rows(6))
+    table.append(rows(6))  # need not be looked at
     assert table.swap(files[:3], table._written(rows(10), 1024))
+    assert not table.swap(files[:1], table._written(rows(12), 1024))
     assert table.swap(files[3:], table._written(rows(11), 1024))
     assert stored(table) == [6, 10, 11]
 

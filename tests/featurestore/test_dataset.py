@@ -8,22 +8,11 @@ from featurestore import Drop, open_store
 from syntax import fingerprint
 from syntax.errors import SpecError, UnknownDatasetError, UnknownNameError, UnknownParserError
 
+from .conftest import TOKENIZER
+from .streams import ids
+
 OTHER = fingerprint({"name": "other"})
 FRENCH = fingerprint({"name": "french"})
-
-
-def drop_of(row, reason="text_too_long", job="job-1", key=None) -> Drop:
-    return Drop(
-        dataset="pairs",
-        tokenizer=fingerprint({"name": "toy"}),
-        split="train",
-        lang="en",
-        job=job,
-        example_id=row.example_id,
-        example_key=row.example_key if key is None else key,
-        reason=reason,
-        message="what came, what was expected",
-    )
 
 
 def test_a_dataset_knows_its_length_fields_and_tokens(filled, special_tokens) -> None:
@@ -42,22 +31,22 @@ def test_a_pinned_version_does_not_grow(filled, handle, rows) -> None:
     assert len(pinned) == 50
     filled.features.append(handle, rows[:0])
     assert len(filled.dataset("pairs", version=2)) == 50
-    ids = [name for batch in pinned.stream() for name in batch["example_id"]]
-    assert sorted(ids) == sorted(row.example_id for row in [*rows[:25], *rows[50:75]])
+    written = [*rows[:25], *rows[50:75]]
+    assert sorted(ids(pinned.stream())) == sorted(row.example_id for row in written)
     with pytest.raises(UnknownDatasetError, match="no version 7; it has 0 to 4"):
         filled.dataset("pairs", version=7)
 
 
 def test_a_version_survives_compaction_with_its_order(filled) -> None:
     before = filled.dataset("pairs")
-    order = [batch["example_id"] for batch in before.stream(batch_size=7, seed=3)]
+    order = ids(before.stream(batch_size=7, seed=3))
     filled.compact()
     after = filled.dataset("pairs")
     assert after.version > before.version
     assert after.fingerprints["examples"] == before.fingerprints["examples"]
-    assert [batch["example_id"] for batch in after.stream(batch_size=7, seed=3)] == order
+    assert ids(after.stream(batch_size=7, seed=3)) == order
     again = filled.dataset("pairs", version=before.version)
-    assert [batch["example_id"] for batch in again.stream(batch_size=7, seed=3)] == order
+    assert ids(again.stream(batch_size=7, seed=3)) == order
 
 
 def test_order_does_not_depend_on_the_order_of_writers(store, handle, rows, tmp_path) -> None:
@@ -67,17 +56,7 @@ def test_order_does_not_depend_on_the_order_of_writers(store, handle, rows, tmp_
         store.features.append(handle, rows)
         ours, theirs = store.dataset("pairs"), twin.dataset("pairs")
         assert ours.fingerprints == theirs.fingerprints
-        pairs = zip(ours.stream(batch_size=9), theirs.stream(batch_size=9), strict=True)
-        assert all(a["example_id"] == b["example_id"] for a, b in pairs)
-
-
-def test_an_example_that_was_appended_twice_is_read_once(filled, handle, rows) -> None:
-    filled.features.append(handle, rows[10:30])
-    data = filled.dataset("pairs")
-    assert len(data) == 100
-    ids = [name for batch in data.stream() for name in batch["example_id"]]
-    assert sorted(ids) == sorted(row.example_id for row in rows)
-    assert filled.sql("select count(*) from examples").fetchall() == [(100,)]
+        assert ids(ours.stream(batch_size=9)) == ids(theirs.stream(batch_size=9))
 
 
 def test_splits_must_be_chosen_and_languages_may(store, make_handle, rows) -> None:
@@ -198,23 +177,23 @@ def test_mode_does_not_depend_on_the_order_of_writers(store, handle, rows, tmp_p
 
 
 def test_the_report_counts_what_is_missing_by_reason(filled, rows, make_row, records) -> None:
-    gone = [make_row(1000 + n, (records[n], records[n])) for n in range(3)]
-    filled.drops.append([drop_of(gone[0]), drop_of(gone[1]), drop_of(gone[2], "no_sentence")])
-    filled.drops.append([drop_of(gone[0], job="job-2")])
-    filled.drops.append([drop_of(rows[0], "deadline")])  # stored by a later try
-    filled.drops.append([replace(drop_of(gone[0]), dataset="elsewhere")])
-    data = filled.dataset("pairs")
-    assert data.report == {"text_too_long": 2, "no_sentence": 1}
-    assert {drop.example_id for drop in data.drops()} == {"ex-1000", "ex-1001", "ex-1002"}
-
-
-def test_a_rejection_without_a_key_is_reported(filled, rows) -> None:
-    filled.drops.append([drop_of(replace(rows[0], example_id="line-9"), "example", key="")])
-    assert filled.dataset("pairs").report == {"example": 1}
-
-
-def test_a_dataset_without_drops_has_an_empty_report(filled) -> None:
     assert filled.dataset("pairs").report == {}
+    gone = [make_row(1000 + n, (records[n], records[n])) for n in range(3)]
+    drop = Drop("pairs", TOKENIZER, "train", "en", "job-1", "", "", "text_too_long", "it says why")
+    first, second, third, stored = (
+        replace(drop, example_id=row.example_id, example_key=row.example_key)
+        for row in (*gone, rows[0])
+    )
+    filled.drops.append([first, second, replace(third, reason="no_sentence")])
+    filled.drops.append([replace(first, job="job-2")])
+    filled.drops.append([replace(stored, reason="deadline")])  # stored by a later try
+    filled.drops.append([replace(first, dataset="elsewhere")])
+    filled.drops.append([replace(drop, example_id="line-9", reason="example")])  # no key
+    data = filled.dataset("pairs")
+    assert data.report == {"text_too_long": 2, "no_sentence": 1, "example": 1}
+    assert {drop.example_id for drop in data.drops()} == {
+        *("ex-1000", "ex-1001", "ex-1002", "line-9"),
+    }
 
 
 def test_reports_are_in_the_order_of_the_versions_they_built(filled) -> None:
@@ -233,10 +212,6 @@ def test_sequence_order_is_by_language_and_seq(store, make_handle, rows) -> None
     assert batch["example_id"] == ["ex-1", "ex-5", "ex-0", "ex-2"]
 
 
-def streamed(data) -> list[str]:
-    return [name for batch in data.stream(shuffle=False) for name in batch["example_id"]]
-
-
 def test_examples_are_chosen_by_label_and_length(filled, rows) -> None:
     data = filled.dataset("pairs")
     chosen = data.where(labels={"label": ["neutral"], "score": [0.125, 0.5, 2.0]}, longest=60)
@@ -248,7 +223,7 @@ def test_examples_are_chosen_by_label_and_length(filled, rows) -> None:
         and sum(map(len, row.segments)) <= 60
     ]
     assert 0 < len(expected) < len(rows)
-    assert streamed(chosen) == expected
+    assert ids(chosen.stream(shuffle=False)) == expected
     assert len(chosen) == len(expected)
     assert chosen.fingerprints["examples"] != data.fingerprints["examples"]
     assert len(data.where(shortest=61)) + len(data.where(longest=60)) == len(data)
@@ -259,9 +234,9 @@ def test_examples_without_a_label_can_be_chosen(store, handle, make_row, records
         handle, [make_row(0, records[:2]), make_row(1, records[:2], {"label": "neutral"})]
     )
     data = store.dataset("pairs")
-    assert streamed(data.where(labels={"label": [None]})) == ["ex-0"]
-    assert streamed(data.where(labels={"label": ["neutral"]})) == ["ex-1"]
-    assert streamed(data.where(labels={"label": ["neutral", None]})) == ["ex-0", "ex-1"]
+    for names, found in (([None], [0]), (["neutral"], [1]), (["neutral", None], [0, 1])):
+        chosen = data.where(labels={"label": names})
+        assert ids(chosen.stream(shuffle=False)) == [f"ex-{number}" for number in found]
 
 
 def test_examples_are_chosen_by_language(store, make_handle, rows) -> None:

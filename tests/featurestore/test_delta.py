@@ -15,7 +15,7 @@ from featurestore.tables.delta import Table
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
 from featurestore.tables.log import sync_commits
-from syntax.errors import StoreError, UnknownDatasetError
+from syntax.errors import StoreError
 
 LAYOUT = TableLayout(
     pa.schema([("part", pa.string()), ("seq", pa.int64()), ("blob", pa.binary())]),
@@ -40,32 +40,23 @@ def stored(table: Table, version: int | None = None) -> list[int]:
     return [] if handle is None else sorted(handle.to_pyarrow_table()["seq"].to_pylist())
 
 
-def test_missing_table_reads_as_empty(table) -> None:
-    assert table.open() is None
-    assert table.snapshot().version == -1
-    assert table.snapshot().files == ()
-
-
 def test_appends_accumulate_rows(table) -> None:
+    assert table.open() is None
+    assert (table.snapshot().version, table.snapshot().files) == (-1, ())
     assert table.append(rows(1, 2))
     assert table.append(rows(3, part="b"))
     assert stored(table) == [1, 2, 3]
     assert sorted(file.partition["part"] for file in table.snapshot().files) == ["a", "b"]
 
 
-def test_transaction_is_applied_once(table) -> None:
-    shard = Transaction("job-7/shard-1")
-    assert table.append(rows(1), shard)
-    assert not table.append(rows(1), shard)
-    assert table.append(rows(2), Transaction("job-7/shard-2"))
-    assert stored(table) == [1, 2]
-
-
-def test_transaction_versions_are_applied_in_order(table) -> None:
+def test_a_version_of_a_transaction_is_applied_once(table) -> None:
     assert table.append(rows(1), Transaction("writer", 1))
     assert table.append(rows(2), Transaction("writer", 2))
     assert not table.append(rows(1), Transaction("writer", 1))
-    assert stored(table) == [1, 2]
+    assert table.append(rows(3), Transaction("another"))
+    assert table.append(rows(), Transaction("nothing"))
+    assert not table.append(rows(4), Transaction("nothing"))
+    assert stored(table) == [1, 2, 3]
 
 
 def test_a_racing_commit_of_the_same_transaction_is_noticed(table) -> None:
@@ -106,22 +97,6 @@ def test_transactions_survive_checkpoints(table) -> None:
     table.append(rows(5))
     assert not table.append(rows(1), Transaction("early"))
     assert stored(table) == [1, 2, 3, 4, 5]
-
-
-def test_an_empty_append_still_records_its_transaction(table) -> None:
-    assert table.append(rows(), Transaction("nothing"))
-    assert not table.append(rows(1), Transaction("nothing"))
-    assert stored(table) == []
-
-
-def test_old_versions_stay_readable(table) -> None:
-    for number in range(4):
-        table.append(rows(number))
-    table.compact()
-    assert len(table.snapshot().files) == 1
-    assert stored(table, version=2) == [0, 1]
-    with pytest.raises(UnknownDatasetError, match="no version 9; it has 0 to 5"):
-        table.open(9)
 
 
 def test_compaction_can_sort(table) -> None:
@@ -184,14 +159,6 @@ def test_a_schema_that_the_library_refuses_is_an_error_of_the_store(tmp_path: Pa
     table = Table(Location.of(tmp_path / "table"), TableLayout(schema), on_create=lambda: None)
     with pytest.raises(StoreError, match=r"cannot create .*Duplicate field name"):
         table.append(schema.empty_table())
-
-
-def test_a_damaged_log_is_named(table) -> None:
-    table.append(rows(1))
-    for entry in (Path(table.location.uri) / "_delta_log").glob("*.json"):
-        entry.write_text("{")
-    with pytest.raises(StoreError, match="cannot read"):
-        table.open()
 
 
 def test_an_append_returns_once_the_disk_holds_it(table, monkeypatch) -> None:

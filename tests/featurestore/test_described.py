@@ -8,31 +8,20 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from featurestore import Drop, FeatureStore, ParseRecord, open_store
+from featurestore import open_store
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.inspect import all_tables
 from featurestore.tables.schema import PARSES
 from syntax.errors import StoreError
 
 
-@pytest.fixture
-def whole(filled: FeatureStore, records: list[ParseRecord]) -> FeatureStore:
-    """A store with every kind of table but states."""
-    filled.parses.append(records)
-    filled.describe(records[0].parser, "parser", {"name": "gold"})
-    drop = Drop("pairs", "toy", "train", "en", "job", "ex-1", "", "too_long", "too long")
-    filled.drops.append_new([drop])
-    filled.dataset("pairs").pin("paper")
-    return filled
-
-
-def test_every_table_and_column_is_described(whole) -> None:
-    names = [name for name, _ in all_tables(whole)]
+def test_every_table_and_column_is_described(every_table) -> None:
+    names = [name for name, _ in all_tables(every_table)]
     assert {name.split("/")[0] for name in names} == {
-        *("parses", "datasets", "drops", "fingerprints", "pins")
+        *("parses", "datasets", "drops", "fingerprints", "pins", "states")
     }
     for name in names:
-        table = DeltaTable(f"{whole.uri}/{name}")
+        table = DeltaTable(f"{every_table.uri}/{name}")
         assert table.metadata().description
         for field in table.schema().fields:
             assert len(field.metadata["comment"]) > 5, (name, field.name)
@@ -42,23 +31,23 @@ def nullable(uri: str) -> set[str]:
     return {field.name for field in DeltaTable(uri).schema().fields if field.nullable}
 
 
-def test_columns_that_never_are_null_say_so(whole) -> None:
-    assert nullable(f"{whole.uri}/parses") == {"misc"}
-    (examples,) = (Path(whole.uri) / "datasets").glob("*/*")
+def test_columns_that_never_are_null_say_so(every_table) -> None:
+    assert nullable(f"{every_table.uri}/parses") == {"misc"}
+    (examples,) = (Path(every_table.uri) / "datasets").glob("*/*")
     assert nullable(str(examples)) == {
         *("distance", "depth", "ancestor", "token_counts", "token_offsets"),
         *("label", "score", "note"),
     }
-    assert nullable(f"{whole.uri}/pins") == set()
+    assert nullable(f"{every_table.uri}/pins") == set()
 
 
-def test_descriptions_survive_what_rewrites_a_table(whole, records) -> None:
-    before = DeltaTable(f"{whole.uri}/parses").schema()
-    whole.compact()
-    delete_parses(whole, [records[35].key])
-    whole.compact()
-    assert DeltaTable(f"{whole.uri}/parses").schema() == before
-    assert records[0].key in whole.parses.get_many([records[0].key])
+def test_descriptions_survive_what_rewrites_a_table(every_table, records) -> None:
+    before = DeltaTable(f"{every_table.uri}/parses").schema()
+    every_table.compact()
+    delete_parses(every_table, [records[35].key])
+    every_table.compact()
+    assert DeltaTable(f"{every_table.uri}/parses").schema() == before
+    assert records[0].key in every_table.parses.get_many([records[0].key])
 
 
 def test_null_is_refused_where_there_is_none(store, records) -> None:

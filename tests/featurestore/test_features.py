@@ -4,11 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from featurestore import Part, Transaction
-from featurestore.tables.encode.blobs import decode_ancestor, decode_depth, decode_distance
+from syntax.batches import SegmentFeatures
+from syntax.batches.segments import COLUMNS
 from syntax.errors import (
     InvalidCharacterError,
     SpecError,
@@ -17,7 +20,6 @@ from syntax.errors import (
     UnknownTokenizerError,
 )
 from syntax.examples import LabelSpec
-from syntax.matrices import tree_matrices
 
 
 def test_rows_are_appended_once_per_transaction(store, handle, rows) -> None:
@@ -90,26 +92,14 @@ def test_unknown_datasets_list_the_known_ones(store, handle, rows) -> None:
         store.dataset("pears")
 
 
-def test_stored_matrices_are_those_of_each_segment(store, handle, rows) -> None:
-    store.features.append(handle, rows)
-    found = store.sql("select distance, depth, ancestor from examples order by seq").fetchall()
-    for row, columns in zip(rows, found, strict=True):
-        for segment, distance, depth, ancestor in zip(row.segments, *columns, strict=True):
-            expected = tree_matrices(segment.head)
-            assert np.array_equal(decode_distance(distance), expected.distance)
-            assert np.array_equal(decode_depth(depth, len(segment)), expected.depth)
-            assert np.array_equal(decode_ancestor(ancestor), expected.ancestor)
+def of_length(segment: SegmentFeatures, size: int) -> SegmentFeatures:
+    """The first piece as often as asked, each on the one before."""
+    columns = {name: getattr(segment, name)[[0] * size] for name in (*COLUMNS, "offsets")}
+    return replace(segment, **{**columns, "head": np.arange(size, dtype=np.int32) - 1})
 
 
-def test_matrices_can_be_left_out(store, handle, rows) -> None:
-    store.features.append(replace(handle, matrices=False), rows)
-    query = "select count(*) from examples where distance is null and ancestor is null"
-    assert store.sql(query).fetchall() == [(100,)]
-
-
-def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, make_row, parses) -> None:
-    row = make_row(0, ())
-    long = replace(row, texts=("x", "y"), parse_keys=("a", "b"), segments=_long_segments())
+def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, rows) -> None:
+    long = replace(rows[0], segments=(of_length(rows[0].segments[0], 6_250),) * 2)
     many = [replace(long, seq=n, example_id=str(n), example_key=f"{n:032x}") for n in range(12)]
     store.features.append(replace(handle, matrices=False), many)
     (file,) = Path(store.uri).glob("datasets/**/*.parquet")
@@ -118,53 +108,12 @@ def test_row_groups_hold_a_bounded_number_of_pieces(store, handle, make_row, par
     assert sizes == [5, 5, 2]
 
 
-def _long_segments():
-    from syntax.batches import SegmentFeatures
-
-    size = 6_250
-    zeros = np.zeros(size, np.int32)
-    segment = SegmentFeatures(
-        input_ids=zeros,
-        head=np.arange(-1, size - 1, dtype=np.int32),
-        word_ids=zeros,
-        upos=zeros.astype(np.uint8),
-        deprel=zeros.astype(np.uint8),
-        sentence_ids=zeros,
-        offsets=np.zeros((size, 2), np.int32),
-    )
-    return segment, segment
-
-
 def test_empty_segments_are_kept(store, handle, rows) -> None:
-    empty = replace(
-        rows[0].segments[0],
-        **{
-            name: getattr(rows[0].segments[0], name)[:0]
-            for name in (
-                "input_ids",
-                "head",
-                "word_ids",
-                "upos",
-                "deprel",
-                "sentence_ids",
-                "offsets",
-            )
-        },
-    )
+    empty = of_length(rows[0].segments[0], 0)
     store.features.append(handle, [replace(rows[0], segments=(empty, rows[0].segments[1]))])
     batch = next(store.dataset("pairs").stream(batch_size=1))
     assert batch["segment_ids"].max() == 1
     assert 0 not in batch["segment_ids"]
-
-
-def test_one_field_is_enough_for_a_dataset(store, handle, rows) -> None:
-    spec = replace(handle.spec, name="singles", fields=("text",))
-    row = rows[0]
-    single = replace(
-        row, texts=row.texts[:1], parse_keys=row.parse_keys[:1], segments=row.segments[:1]
-    )
-    store.features.append(replace(handle, spec=spec), [single])
-    assert store.dataset("singles").spec.fields == ("text",)
 
 
 @pytest.mark.parametrize(
@@ -189,12 +138,6 @@ def test_text_that_is_not_unicode_is_refused(store, handle, rows) -> None:
         store.features.append(handle, [bad])
 
 
-def test_missing_labels_are_stored_as_null(store, handle, rows) -> None:
-    store.features.append(handle, [replace(rows[0], labels={})])
-    query = "select label, score, note from examples"
-    assert store.sql(query).fetchall() == [(None, None, None)]
-
-
 def test_a_dataset_keeps_its_fields_and_labels(store, handle, rows) -> None:
     store.features.append(handle, rows[:1])
     other = replace(handle.spec, labels=(LabelSpec("label", "class", ("no", "yes")),))
@@ -217,13 +160,7 @@ def test_names_that_cannot_be_folders_are_refused(store, handle, rows, change) -
 
 
 def test_a_foreign_table_among_the_datasets_is_named(store, handle, rows) -> None:
-    from deltalake import write_deltalake
-
     store.features.append(handle, rows)
-    write_deltalake(f"{store.uri}/datasets/foreign/table", pq.read_table(_a_file(store)))
+    write_deltalake(f"{store.uri}/datasets/foreign/table", pa.table({"text": ["mine"]}))
     with pytest.raises(StoreFormatError, match=r"no property parsebank\.dataset"):
         store.datasets()
-
-
-def _a_file(store):
-    return next(Path(store.uri).glob("datasets/**/*.parquet"))

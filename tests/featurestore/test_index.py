@@ -63,11 +63,12 @@ def test_index_reports_repeated_keys(contents) -> None:
     assert filled(contents).has_repeats() == (len(set(keys)) < len(keys))
 
 
-def test_many_small_files_make_few_runs() -> None:
+def test_many_small_files_make_few_runs_of_24_bytes_a_key() -> None:
     index = KeyIndex()
     for number in range(500):
         index.add(array([(number * 7919 % 1009, number)]), number)
-    assert len(index._runs) < 12
+    assert len(index.in_memory) < 12
+    assert index.nbytes == 24 * 500
     assert index.find(array([(n * 7919 % 1009, n) for n in range(500)])).found.all()
 
 

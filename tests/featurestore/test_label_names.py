@@ -53,8 +53,8 @@ def test_no_label_hides_an_array_of_a_batch(arrays, store, handle) -> None:
 
 
 def test_existing_table_with_a_reserved_label_stays_usable(store, handle, rows) -> None:
-    old = named(handle, "piece_ids", "note")
-    kept = [replace(row, labels={"piece_ids": "mine", "note": "n"}) for row in rows[:4]]
+    old = named(handle, "piece_ids", "Dataset")
+    kept = [replace(row, labels={"piece_ids": "mine", "Dataset": "n"}) for row in rows[:4]]
     card = DatasetCard.of(old)
     table = store.root.table(card.layout(), "datasets", card.name, card.folder)
     table.append(encode_examples(card, "train", "en", kept[:2], True))
@@ -62,6 +62,7 @@ def test_existing_table_with_a_reserved_label_stays_usable(store, handle, rows) 
     data = store.dataset("pairs")
     assert next(data.stream(shuffle=False))["piece_ids"] == ["mine"] * 4
     assert len(data.where(labels={"piece_ids": ["mine"]})) == 4
+    assert store.sql("select dataset from segments").fetchall() == [("pairs",)] * 8
 
 
 @pytest.mark.parametrize(
@@ -70,12 +71,3 @@ def test_existing_table_with_a_reserved_label_stays_usable(store, handle, rows) 
 def test_label_names_that_sql_confuses_are_refused(store, handle, names) -> None:
     with pytest.raises(SpecError, match="a label cannot be called"):
         store.features.check(named(handle, *names))
-
-
-def test_a_table_whose_label_is_called_as_the_dataset_can_be_queried(store, handle, rows) -> None:
-    old = named(handle, "Dataset")
-    card = DatasetCard.of(old)
-    table = store.root.table(card.layout(), "datasets", card.name, card.folder)
-    row = replace(rows[0], labels={"Dataset": "mine"})
-    table.append(encode_examples(card, "train", "en", [row], True))
-    assert store.sql("select dataset from segments").fetchall() == [("pairs",)] * 2

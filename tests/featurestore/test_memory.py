@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pytest
 
 from featurestore import FeatureStore, MemoryDataset
@@ -14,6 +13,7 @@ from syntax.batches import AssemblySpec, Template
 from syntax.errors import LabelError, SpecError, UnknownNameError
 
 from .conftest import PARSER
+from .streams import assert_all_same
 from .test_token_labels import handle, marked, rows  # noqa: F401
 
 GOLD = {PARSER: {"name": "gold"}}
@@ -44,18 +44,6 @@ def memory(handle, rows) -> MemoryDataset:  # noqa: F811
     return MemoryDataset(handle, rows, GOLD)
 
 
-def assert_equal(ours: Any, theirs: Any) -> None:
-    if isinstance(theirs, np.ndarray):
-        assert ours.dtype == theirs.dtype
-        assert np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f")
-    elif isinstance(theirs, list):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            assert_equal(one, other)
-    else:
-        assert ours == theirs
-
-
 @pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
 def test_memory_dataset_streams_the_arrays_of_the_store(
     marked: FeatureStore,  # noqa: F811
@@ -66,10 +54,8 @@ def test_memory_dataset_streams_the_arrays_of_the_store(
     batches = list(memory.stream(batch_size=7, seed=5, **options))
     expected = list(stored.stream(batch_size=7, seed=5, **options))
     assert len(batches) == len(expected) > 5
-    for ours, theirs in zip(batches, expected, strict=True):
-        assert list(ours) == list(theirs)
-        for name, values in theirs.items():
-            assert_equal(ours[name], values)
+    assert_all_same(batches, expected)
+    assert list(batches[0]) == list(expected[0])
 
 
 def test_memory_dataset_describes_itself_as_the_store_does(marked: FeatureStore, memory) -> None:  # noqa: F811

@@ -94,12 +94,17 @@ def test_ranks_share_each_step_and_lose_nothing(datasets) -> None:
     assert len(examples) == len(set(examples)) == 96
 
 
-def test_another_mixture_is_refused(datasets) -> None:
+def test_a_state_of_another_mixture_or_of_a_single_stream_is_refused(datasets) -> None:
     state = FeatureMixture(datasets, batch_size=4).state_dict()
     with pytest.raises(SpecError, match="another mixture"):
         FeatureMixture(datasets, temperature=2, batch_size=4).load_state_dict(state)
     with pytest.raises(SpecError, match="another stream"):
         FeatureMixture(datasets, batch_size=8).load_state_dict(state)
+    alone = datasets["large"].stream(batch_size=4)
+    with pytest.raises(SpecError, match="another stream"):
+        alone.load_state_dict(state)
+    with pytest.raises(SpecError, match="saved in a stream of 'large' alone"):
+        FeatureMixture(datasets, batch_size=4).load_state_dict(alone.state_dict())
 
 
 def test_a_position_that_is_refused_leaves_the_mixture_where_it_is(datasets) -> None:
@@ -142,15 +147,6 @@ def test_the_order_in_which_datasets_are_named_has_no_effect(datasets) -> None:
             later = mixture(names, shares)
             later.load_state_dict(first.state_dict())
             assert before + [(b["dataset"], b["example_id"]) for b in later] == whole
-
-
-def test_the_state_of_a_single_stream_is_refused(datasets) -> None:
-    state = datasets["large"].stream(batch_size=4).state_dict()
-    with pytest.raises(SpecError, match="saved in a stream of 'large' alone"):
-        FeatureMixture(datasets, batch_size=4).load_state_dict(state)
-    mixed = FeatureMixture(datasets, batch_size=4).state_dict()
-    with pytest.raises(SpecError, match="another stream"):
-        datasets["large"].stream(batch_size=4).load_state_dict(mixed)
 
 
 def test_datasets_of_different_tokenizers_are_not_mixed(datasets, store, make_handle, rows) -> None:

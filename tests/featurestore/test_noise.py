@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer import Typer
-from typer.testing import CliRunner
 
-from featurestore import FeatureStore, ParseRecord, open_store
-from featurestore.commands import register
+from featurestore import FeatureStore, open_store
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import parse_keys
@@ -17,22 +14,13 @@ from featurestore.reports.noise import add_noise
 from syntax.errors import SpecError
 from syntax.trees.noise import Noise
 
-from .conftest import PARSER, TOKENIZER
+from .conftest import PARSER
 
 
 @pytest.fixture
-def parsed(filled: FeatureStore, records: list[ParseRecord]) -> FeatureStore:
-    """The hundred pairs, and their parses."""
-    filled.parses.append(records)
-    filled.describe(PARSER, "parser", {"name": "gold"})
-    filled.describe(TOKENIZER, "tokenizer", {"name": "toy"})
-    return filled
-
-
-@pytest.fixture
-def noisy(parsed: FeatureStore) -> FeatureStore:
-    add_noise(parsed, parsed.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
-    return parsed
+def noisy(whole: FeatureStore) -> FeatureStore:
+    add_noise(whole, whole.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
+    return whole
 
 
 def test_texts_pieces_and_labels_are_kept(noisy: FeatureStore) -> None:
@@ -47,13 +35,10 @@ def test_texts_pieces_and_labels_are_kept(noisy: FeatureStore) -> None:
     assert not all(head for *_, head in rows)
 
 
-def test_noisy_store_passes_deep_validation(noisy: FeatureStore) -> None:
+def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> None:
     report = validate_store(noisy, deep=True)
     assert not report.problems
     assert report.parses > 40
-
-
-def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> None:
     data = noisy.dataset("noisy")
     ((parser, content),) = data.parsers.items()
     assert parser != PARSER
@@ -63,16 +48,16 @@ def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> Non
     assert data.fingerprints != noisy.dataset("pairs").fingerprints
 
 
-def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
+def test_a_second_run_writes_nothing_and_may_not_replace_its_dataset(noisy: FeatureStore) -> None:
+    with pytest.raises(SpecError, match="name of its own"):
+        add_noise(noisy, noisy.dataset("pairs"), Noise(0.1), "pairs")
     version = noisy.dataset("noisy").version
     report = add_noise(noisy, noisy.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
     assert (report.written, report.examples) == (0, len(noisy.dataset("pairs")))
     assert noisy.dataset("noisy").version == version
 
 
-def test_noise_writes_parses_that_another_writer_deleted(
-    noisy: FeatureStore,
-) -> None:
+def test_noise_writes_parses_that_another_writer_deleted(noisy: FeatureStore) -> None:
     noise = Noise(0.3, ("heads", "labels"))
     with open_store(noisy.uri, refresh_seconds=3600) as other:
         data = other.dataset("noisy")
@@ -85,33 +70,25 @@ def test_noise_writes_parses_that_another_writer_deleted(
     assert not validate_store(noisy, deep=True).problems
 
 
-def test_noise_refuses_the_name_of_its_own_dataset(parsed: FeatureStore) -> None:
-    with pytest.raises(SpecError, match="name of its own"):
-        add_noise(parsed, parsed.dataset("pairs"), Noise(0.1), "pairs")
-
-
-def test_the_command_reports_what_it_replaced(parsed: FeatureStore) -> None:
-    app = Typer()
-    register(app)
-    command = ["store", "noise", "pairs", "--share", "0.5", "--name", "half", "--json"]
-    result = CliRunner().invoke(app, [*command, "--store", parsed.uri])
+def test_the_command_reports_what_it_replaced(whole: FeatureStore, run) -> None:
+    result = run("noise", "pairs", "--share", "0.5", "--name", "half", "--json")
     assert result.exit_code == 0, result.output
     [report] = json.loads(result.stdout)
     assert report["dataset"] == "half"
     assert report["written"] == report["examples"] > 0
     assert 0.3 * report["words"] < report["heads"] < 0.6 * report["words"]
-    with open_store(parsed.uri) as store:
+    with open_store(whole.uri) as store:
         assert len(store.dataset("half")) == report["written"]
 
 
 def test_noise_keeps_several_parsers_apart(
-    parsed: FeatureStore, handle, make_row, make_record, records
+    whole: FeatureStore, handle, make_row, make_record, records
 ) -> None:
     second, both = "b" * 32, "f" * 32
     pair = (records[0], make_record(records[1].parse, 1, second))
-    parsed.parses.append([pair[1]])
-    parsed.describe(second, "parser", {"name": "other"})
-    parsed.describe(both, "parser", {"name": "gold + other", "parsers": [PARSER, second]})
-    parsed.features.append(handle, [make_row(100, pair, parser=both)])
-    add_noise(parsed, parsed.dataset("pairs", parser=both), Noise(0.3, ("heads",)), "noisy")
-    assert validate_store(parsed, deep=True).problems == []
+    whole.parses.append([pair[1]])
+    whole.describe(second, "parser", {"name": "other"})
+    whole.describe(both, "parser", {"name": "gold + other", "parsers": [PARSER, second]})
+    whole.features.append(handle, [make_row(100, pair, parser=both)])
+    add_noise(whole, whole.dataset("pairs", parser=both), Noise(0.3, ("heads",)), "noisy")
+    assert validate_store(whole, deep=True).problems == []

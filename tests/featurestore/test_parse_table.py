@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from featurestore import Transaction, open_store
+from featurestore import open_store
 from featurestore.tables.encode.packed import unpack_record
 from syntax.errors import InvalidCharacterError, SpecError, StoreError
+
+from .damages import empty, spoil, tear
 
 
 def keys_of(records) -> list[str]:
@@ -19,11 +20,11 @@ def keys_of(records) -> list[str]:
 
 
 def test_appended_records_come_back_in_the_order_asked(store, records) -> None:
+    assert store.parses.get_many(["0" * 32]) == store.parses.get_many([]) == {}
     assert store.parses.append(records)
-    asked = keys_of(reversed(records))
-    found = store.parses.get_many(asked)
-    assert list(found) == asked
-    assert [found[record.key] for record in records] == records
+    asked = [*keys_of(reversed(records)), "0" * 32]
+    assert list(store.parses.get_many(asked).items()) == [(r.key, r) for r in reversed(records)]
+    assert store.parses.contains(asked).tolist() == [True] * 40 + [False]
 
 
 def test_packed_records_come_from_table_and_buffer(tmp_path, records) -> None:
@@ -37,27 +38,6 @@ def test_packed_records_come_from_table_and_buffer(tmp_path, records) -> None:
         assert store.parses.get_packed([]) == {}
         counts = {records[at].key: records[at].parse.word_count for at in (0, 2, 3)}
         assert store.parses.word_counts(asked) == counts
-
-
-def test_unknown_keys_are_left_out(store, records) -> None:
-    store.parses.append(records[:2])
-    found = store.parses.get_many([records[0].key, "0" * 32, records[1].key])
-    assert list(found) == keys_of(records[:2])
-    assert store.parses.contains([records[0].key, "0" * 32]).tolist() == [True, False]
-
-
-def test_an_empty_store_has_nothing(store) -> None:
-    assert store.parses.get_many(["0" * 32]) == {}
-    assert store.parses.contains(["0" * 32]).tolist() == [False]
-    assert store.parses.get_many([]) == {}
-
-
-def test_another_store_sees_later_appends(tmp_path, records) -> None:
-    with open_store(tmp_path) as writer, open_store(tmp_path) as reader:
-        for record in records[:3]:
-            assert reader.parses.get_many([record.key]) == {}
-            writer.parses.append([record])
-            assert reader.parses.get_many([record.key]) == {record.key: record}
 
 
 def test_threads_that_miss_a_key_together_all_find_it(tmp_path, make_record, parses) -> None:
@@ -110,26 +90,6 @@ def test_buffered_records_are_read_at_once_and_kept(tmp_path: Path, records) -> 
         assert again.parses.table.open().version() == 1
 
 
-def test_durable_records_are_in_the_table_on_return(store, tmp_path, records) -> None:
-    store.parses.put(records[0], durable=True)
-    with open_store(store.uri) as other:
-        assert other.parses.contains([records[0].key])[0]
-
-
-def test_a_transaction_appends_once(store, records) -> None:
-    shard = Transaction("shard")
-    assert store.parses.append(records, shard)
-    assert not store.parses.append(records, shard)
-    assert store.sql("select count(*) from parses").fetchall() == [(len(records),)]
-
-
-def test_rows_that_racing_writers_wrote_twice_are_seen_once(store, records) -> None:
-    store.parses.append(records[:5])
-    store.parses.append(records[3:8])
-    assert store.sql("select count(*), count(distinct key) from parses").fetchall() == [(8, 8)]
-    assert store.parses.get_many(keys_of(records[:8])) == {r.key: r for r in records[:8]}
-
-
 def test_lookups_survive_a_compaction(store, records) -> None:
     for record in records[:6]:
         store.parses.append([record])
@@ -152,57 +112,14 @@ def test_reading_goes_on_while_a_compaction_runs(store, records) -> None:
     compaction.join()
 
 
-def test_the_memory_of_decoded_records_is_bounded(tmp_path, records) -> None:
-    with open_store(tmp_path, cache_items=3) as store:
-        store.parses.append(records)
-        store.parses.get_many(keys_of(records))
-        assert len(store.parses._cache) == 3
-        assert store.parses.get_many(keys_of(records)) == {r.key: r for r in records}
-
-
-def test_bad_record_does_not_affect_others(store, records) -> None:
-    parse = records[1].parse
-    bad = replace(records[1], parse=replace(parse, text=parse.text + "\udfff"))
-    store.parses.put(records[0])
-    with pytest.raises(InvalidCharacterError):
-        store.parses.put(bad)
-    store.flush()
-    assert store.parses.contains([records[0].key, bad.key]).tolist() == [True, False]
-
-
 @pytest.mark.parametrize("key", ["", "x" * 32, "0" * 31 + " "])
 def test_a_malformed_key_is_named(store, key) -> None:
     with pytest.raises(SpecError, match="is not a key"):
         store.parses.get_many([key])
 
 
-def remove(file: Path) -> None:
-    file.unlink()
-
-
-def tear(file: Path) -> None:
-    os.truncate(file, 100)
-
-
-def empty(file: Path) -> None:
-    os.truncate(file, 0)
-
-
-def flip(file: Path) -> None:
-    """Damage the packed records; footer and keys stay readable."""
-    place = pq.ParquetFile(file).metadata.row_group(0)
-    column = next(
-        place.column(n)
-        for n in range(place.num_columns)
-        if place.column(n).path_in_schema == "record"
-    )
-    with file.open("r+b") as opened:
-        opened.seek(column.data_page_offset + 40)
-        opened.write(b"\xff" * 40)
-
-
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize("damage", [remove, tear, empty, flip])
+@pytest.mark.parametrize("damage", [Path.unlink, tear, empty, partial(spoil, column="record")])
 def test_keys_of_a_damaged_file_count_as_missing(
     store, records, caplog, damage, is_known: bool
 ) -> None:
@@ -237,45 +154,34 @@ def test_a_file_that_cannot_be_read_now_is_an_error(store, records) -> None:
         reader.parses.get_many(keys_of(records))
 
 
-def test_a_damaged_parse_file_leaves_sql_to_the_others(store, records) -> None:
-    store.parses.append(records[:5])
-    (file,) = Path(store.uri, "parses").glob("*.parquet")
-    store.parses.append(records[5:])
-    tear(file)
-    with open_store(store.uri) as reader:
-        assert reader.sql("select 1").fetchall() == [(1,)]
-        count = reader.sql("select count(*) from parses").fetchall()
-        assert count == [(len(records) - 5,)]
-
-
 def test_threads_share_a_store(tmp_path, make_record, parses) -> None:
-    with open_store(tmp_path, buffer_rows=8, buffer_seconds=0.01, cache_items=20) as store:
-        groups = [[make_record(parses[n % 40], 50 * t + n) for n in range(50)] for t in range(4)]
-        wrong: list[str] = []
+    groups = [[make_record(parses[n % 40], 50 * t + n) for n in range(50)] for t in range(4)]
+    with (
+        open_store(tmp_path, buffer_rows=8, buffer_seconds=0.01, cache_items=20) as store,
+        ThreadPoolExecutor(4) as threads,
+    ):
 
         def work(group) -> None:
             for number, record in enumerate(group):
                 store.parses.put(record)
-                found = store.parses.get_many(keys_of(group[: number + 1]))
-                wrong.extend(r.key for r in group[: number + 1] if found.get(r.key) != r)
+                there = {r.key: r for r in group[: number + 1]}
+                assert store.parses.get_many(list(there)) == there
 
-        run_all(work, groups)
-        assert wrong == []
-    assert_all_stored(tmp_path, groups)
-
-
-def run_all(work, groups) -> None:
-    threads = [threading.Thread(target=work, args=(group,)) for group in groups]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        list(threads.map(work, groups))
+    with open_store(tmp_path) as store:
+        everything = {record.key: record for group in groups for record in group}
+        assert store.parses.get_many(list(everything)) == everything
 
 
-def assert_all_stored(path, groups) -> None:
-    with open_store(path) as store:
-        everything = [record for group in groups for record in group]
-        assert store.parses.get_many(keys_of(everything)) == {r.key: r for r in everything}
+@pytest.mark.parametrize("method", ["put", "offer"])
+def test_bad_record_does_not_affect_others(store, records, method) -> None:
+    parse = records[1].parse
+    bad = replace(records[1], parse=replace(parse, text=parse.text + "\udfff"))
+    getattr(store.parses, method)(records[0])
+    with pytest.raises(InvalidCharacterError):
+        getattr(store.parses, method)(bad)
+    store.flush()
+    assert store.parses.contains([records[0].key, bad.key]).tolist() == [True, False]
 
 
 def test_get_many_cached_answers_only_if_it_is_sure(tmp_path: Path, records) -> None:
@@ -297,12 +203,3 @@ def test_get_many_cached_answers_only_if_it_is_sure(tmp_path: Path, records) -> 
     with open_store(tmp_path) as store:
         assert store.parses.get_many([third.key]) == {}
         assert store.parses.get_many_cached([third.key]) is None  # every look is a new one
-
-
-def test_an_offered_record_is_checked_like_any_other(store, records) -> None:
-    record = records[0]
-    broken = replace(record, parse=replace(record.parse, text="\ud800" + record.parse.text[1:]))
-    with pytest.raises(InvalidCharacterError):
-        store.parses.offer(broken)
-    assert store.parses.offer(record)
-    assert store.parses.get_many([record.key]) == {record.key: record}

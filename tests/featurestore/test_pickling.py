@@ -22,23 +22,13 @@ from featurestore import (
 from featurestore.records import ParseRecord
 from syntax.errors import SpecError
 
+from .streams import assert_all_same
+
 OPTIONS = {"batch_size": 7, "seed": 1, "epoch": 2, "max_length": 64}
 
 
 def copied(value):
     return pickle.loads(pickle.dumps(value))
-
-
-def assert_same(batches, expected) -> None:
-    for batch, other in zip(batches, expected, strict=True):
-        assert batch.keys() == other.keys()
-        for name, value in other.items():
-            np.testing.assert_equal(batch[name], value)
-
-
-@pytest.fixture
-def data(filled):
-    return filled.dataset("pairs", split="train", lang="en")
 
 
 def test_a_store_is_opened_anew_with_its_options(tmp_path, records: list[ParseRecord]) -> None:
@@ -54,10 +44,11 @@ def test_a_store_is_opened_anew_with_its_options(tmp_path, records: list[ParseRe
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_pickled_datasets_and_streams_are_equal(data, prefetch) -> None:
     options = {**OPTIONS, "prefetch": prefetch}
-    for there in (data, data.where(langs=["en"]), CrossedDataset(data, data, ["hypothesis"])):
-        assert_same(copied(there).stream(**options), there.stream(**options))
-    mixture = FeatureMixture({"one": data, "two": data.where(longest=60)}, **options)
-    assert_same(copied(mixture), mixture)
+    crossed = CrossedDataset(data, data, ["hypothesis"])
+    for there in (data, data.where(langs=["en"]), crossed):
+        assert_all_same(copied(there).stream(**options), there.stream(**options))
+    mixture = FeatureMixture({"crossed": crossed, "two": data.where(longest=60)}, **options)
+    assert_all_same(copied(mixture), mixture)
 
 
 def test_pickled_stream_continues_at_its_position(data) -> None:
@@ -66,7 +57,7 @@ def test_pickled_stream_continues_at_its_position(data) -> None:
         next(stream)
     other = copied(stream)
     assert other.state_dict() == stream.state_dict()
-    assert_same(other, stream)
+    assert_all_same(other, stream)
 
 
 def test_pickled_dataset_keeps_its_states(filled, data) -> None:
@@ -112,7 +103,7 @@ def test_workers_share_the_batches_of_a_rank_in_turn(
     stream = data.stream(**options)
     shares = [list(stream.share(worker, workers)) for worker in range(workers)]
     in_turn = [shares[at % workers][at // workers] for at in range(len(expected))]
-    assert_same(in_turn, expected)
+    assert_all_same(in_turn, expected)
     assert sum(map(len, shares)) == len(expected) == stream.remaining
 
 
@@ -126,4 +117,4 @@ def test_the_position_after_some_batches_of_workers_is_that_of_the_stream(data) 
     resumed = data.stream(**OPTIONS)
     resumed.load_state_dict(stream.state_dict(after=5))
     in_turn = [list(resumed.share(worker, 2)) for worker in range(2)]
-    assert_same([in_turn[at % 2][at // 2] for at in range(10)], list(stream)[5:])
+    assert_all_same([in_turn[at % 2][at // 2] for at in range(10)], list(stream)[5:])

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from deltalake import DeltaTable
-from typer.testing import CliRunner, Result
 
-from featurestore import Drop, FeatureStore, commands, open_store
+from featurestore import FeatureStore, open_store
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.evict import evict_parses
 from featurestore.maintenance.inspect import inspect_store
@@ -26,26 +25,10 @@ from featurestore.tables.log import paths_of, read_actions
 from syntax.errors import StoreError
 
 from .conftest import PARSER, TOKENIZER
+from .damages import empty, spoil, tear, zero, zero_pages
 
 CHECKPOINT = 3
 """Version of the checkpoint in the tests that have one."""
-
-
-@pytest.fixture
-def whole(filled: FeatureStore, records) -> FeatureStore:
-    """The hundred pairs and all of their parses, in several commits."""
-    for start in range(0, 40, 8):
-        filled.parses.append(records[start : start + 8])
-    for fingerprint, kind in ((PARSER, "parser"), (TOKENIZER, "tokenizer")):
-        filled.describe(fingerprint, kind, {"name": "toy"})
-    return filled
-
-
-@pytest.fixture
-def run() -> Callable[..., Result]:
-    app = typer.Typer()
-    commands.register(app)
-    return lambda *words: CliRunner().invoke(app, ["store", *words])
 
 
 def repaired(store: FeatureStore) -> Repair:
@@ -125,19 +108,6 @@ def keys_of(file: Path) -> list[str]:
     return pq.read_table(file, columns=["key"])["key"].to_pylist()
 
 
-def spoil(file: Path, column: str, group: int = 0) -> None:
-    """Change a byte in the last page of a column."""
-    footer = pq.ParquetFile(file).metadata.row_group(group)
-    chunks = [footer.column(number) for number in range(footer.num_columns)]
-    (chunk,) = (one for one in chunks if one.path_in_schema.split(".")[0] == column)
-    start = chunk.dictionary_page_offset or chunk.data_page_offset
-    with file.open("r+b") as opened:
-        opened.seek(start + chunk.total_compressed_size - 1)
-        (last,) = opened.read(1)
-        opened.seek(-1, os.SEEK_CUR)
-        opened.write(bytes([last ^ 16]))
-
-
 @pytest.mark.parametrize("column", ["record", "form", "head", "text", "parser", "misc"])
 def test_a_parse_comes_back_from_its_other_copy(whole, records, rows, column) -> None:
     spoil(files_of(whole, "parses")[0], column)
@@ -193,18 +163,30 @@ def test_examples_come_back_with_the_backfill(whole, handle, records, rows, colu
     assert has_all(whole, records, rows)
 
 
-def test_small_tables_keep_what_is_whole(whole) -> None:
-    whole.dataset("pairs").pin("paper")
-    whole.drops.append(
-        [Drop("pairs", TOKENIZER, "train", "en", "job", "bad", "", "example", "no hypothesis")]
-    )
-    for table in ("pins", "drops", "fingerprints"):
-        for file in files_of(whole, table):
-            with file.open("ab") as opened:
-                opened.write(b"PAR1")
-    assert not found(whole).is_sound
-    report = same_as_dry_run(whole)
-    assert all((one.kept, one.lost) == (0, []) for one in report.files)
+def lengthen(file: Path) -> None:
+    with file.open("ab") as opened:
+        opened.write(b"PAR1")
+
+
+@pytest.mark.parametrize("harm", [tear, zero_pages, lengthen, Path.unlink])
+def test_damaged_files_of_every_table_are_found_and_taken_out(every_table, run, harm) -> None:
+    assert run("validate").exit_code == 0
+    tables = {"states", "drops", "pins", "fingerprints"}
+    files = {next(iter(files_of(every_table, table))).name: table for table in tables}
+    for file in Path(every_table.uri).rglob("*.parquet"):
+        if file.name in files:
+            harm(file)
+    with open_store(every_table.uri) as store:
+        report = validate_store(store)
+    shown = run("validate")
+    assert shown.exit_code == 1
+    assert all(name in shown.stdout for name in files)
+    lost = same_as_dry_run(every_table).files
+    assert report.unreadable == len(lost) == 4
+    named = {(one.table, one.row) for one in report.problems}
+    assert named == {(one.table, one.path) for one in lost}
+    assert {one.table.split("/")[0] for one in lost} == tables
+    assert all(one.kept == 0 for one in lost)
 
 
 def test_a_text_is_not_looked_for_past_a_damaged_file(whole, records) -> None:
@@ -227,22 +209,31 @@ def test_a_file_in_the_place_of_another_is_found(whole) -> None:
     assert [Path(one.path).name for one in same_as_dry_run(whole).files] == [first.name]
 
 
-@pytest.mark.parametrize("table", ["parses", "dataset"])
-def test_sql_leaves_a_damaged_file_out_and_names_it(whole, table, caplog) -> None:
-    name = "parses" if table == "parses" else dataset_of(whole)
-    view, rows = ("parses", 8) if table == "parses" else ("examples", 25)
-    file = files_of(whole, name)[0]
-    spoil(file, "record" if table == "parses" else "label")
-    with open_store(whole.uri) as store:
-        shown = store.sql(f"select count(*), count(distinct parser) from {view}").fetchall()
-    assert shown == [({"parses": 40, "examples": 100}[view] - rows, 1)]
+@pytest.mark.parametrize(
+    ("view", "harm"),
+    [
+        ("parses", partial(spoil, column="record")),
+        ("examples", partial(spoil, column="label")),
+        ("drops", tear),
+        ("fingerprints", tear),
+    ],
+)
+def test_sql_leaves_a_damaged_file_out_and_names_it(every_table, view, harm, caplog) -> None:
+    file = files_of(every_table, {"examples": "datasets"}.get(view, view))[0]
+    rows = pq.ParquetFile(file).metadata.num_rows
+    whole = len(every_table.sql(f"from {view}").fetchall())
+    harm(file)
+    with open_store(every_table.uri) as store:
+        assert store.sql("select 1").fetchall() == [(1,)]
+        assert file.name not in caplog.text
+        assert len(store.sql(f"from {view}").fetchall()) == whole - rows
     assert f"{file.name} in" in caplog.text
     assert f"its {rows} rows are left out" in caplog.text
 
 
 def test_a_damaged_file_of_examples_stops_no_repair_of_parses(whole, records) -> None:
-    os.truncate(files_of(whole, dataset_of(whole))[0], 10)
-    os.truncate(files_of(whole, "parses")[0], 10)
+    tear(files_of(whole, dataset_of(whole))[0])
+    tear(files_of(whole, "parses")[0])
     assert {one.table for one in same_as_dry_run(whole).files} == {"parses", dataset_of(whole)}
     assert problems(whole, deep=False) == []
 
@@ -255,18 +246,6 @@ def test_keys_and_ids_in_a_damaged_file_count_as_missing(whole, handle, rows) ->
         assert sum(map(len, store.features.example_ids(*part, PARSER))) == 75
 
 
-def clear(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def zero(file: Path) -> None:
-    file.write_bytes(b"\0" * file.stat().st_size)
-
-
-def cut(file: Path) -> None:
-    os.truncate(file, file.stat().st_size // 2)
-
-
 def cut_end(file: Path) -> None:
     """The end of the last line: what the others add can still be read."""
     with file.open("a") as entry:
@@ -274,7 +253,7 @@ def cut_end(file: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [2, 4])
-@pytest.mark.parametrize("damage", [clear, zero, cut, cut_end, Path.unlink])
+@pytest.mark.parametrize("damage", [empty, zero, tear, cut_end, Path.unlink])
 @pytest.mark.parametrize("table", ["parses", "dataset"])
 def test_files_of_a_damaged_entry_are_named(
     whole, handle, records, rows, damage: Callable[[Path], None], number: int, table: str
@@ -315,7 +294,7 @@ def test_a_deletion_holds_of_what_a_damaged_entry_had_joined(whole, records) -> 
     whole.parses.append(records[:1])
     delete_parses(whole, [records[1].key])
     for one in joins:
-        cut(one)
+        tear(one)
     done = same_as_dry_run(whole)
     assert done.deleted["parses"] == [records[1].key]
     assert len(done.deleted[table]) >= report.examples
@@ -328,21 +307,18 @@ def test_a_deletion_holds_of_what_a_damaged_entry_had_joined(whole, records) -> 
 
 
 def test_a_repair_that_was_killed_is_repeated(whole, monkeypatch) -> None:
-    clear(entry(whole, 5))
-    os.truncate(files_of(whole, dataset_of(whole))[0], 10)
+    empty(entry(whole, 5))
+    tear(files_of(whole, dataset_of(whole))[0])
     planned = found(whole)
-    swap, done = Table.swap, []
 
-    def killed(*arguments) -> bool:
-        done.append(arguments)
+    def killed(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Table, "swap", killed)
-    with pytest.raises(KeyboardInterrupt):
-        repaired(whole)
-    monkeypatch.setattr(Table, "swap", swap)
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "swap", killed)
+        with pytest.raises(KeyboardInterrupt):
+            repaired(whole)
     report = repaired(whole)
-    assert done
     assert (report.files, report.unlisted) == (planned.files, planned.unlisted)
     assert found(whole).is_sound
 
@@ -383,7 +359,7 @@ def test_entries_stand_in_for_a_damaged_checkpoint(whole, records, rows, damage)
 
 def test_versions_before_a_checkpoint_go_with_their_damaged_entry(whole, records, rows) -> None:
     DeltaTable(f"{whole.uri}/parses", version=CHECKPOINT).create_checkpoint()
-    clear(entry(whole, 1))
+    empty(entry(whole, 1))
     (problem,) = problems(whole)
     assert f"versions before {CHECKPOINT} cannot all be read" in problem
     (fault,) = same_as_dry_run(whole).log
@@ -398,7 +374,7 @@ def test_rows_of_files_that_were_joined_before_a_log_starts_are_kept(whole, reco
     whole.compact()
     joined = whole.parses.table.snapshot().version
     DeltaTable(f"{whole.uri}/parses").create_checkpoint()
-    clear(entry(whole, joined - 1))
+    empty(entry(whole, joined - 1))
     report = same_as_dry_run(whole)
     assert ([fault.action for fault in report.log], report.deleted) == (["forget"], {})
     assert entry(whole, joined).exists()
@@ -411,7 +387,7 @@ def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     data.pin("paper")
     table = dataset_of(whole)
     DeltaTable(f"{whole.uri}/{table}", version=CHECKPOINT).create_checkpoint()
-    cut(entry(whole, 2, table))
+    tear(entry(whole, 2, table))
     for work in (vacuum_store, lambda store: evict_parses(store, 0)):
         with open_store(whole.uri) as store, pytest.raises(StoreError, match="unpin paper"):
             work(store)
@@ -426,8 +402,8 @@ def test_a_log_is_cut_although_pins_are_damaged(whole) -> None:
     whole.dataset("pairs").pin("paper")
     table = dataset_of(whole)
     DeltaTable(f"{whole.uri}/{table}", version=CHECKPOINT).create_checkpoint()
-    clear(entry(whole, 1, table))
-    cut(files_of(whole, "pins")[0])
+    empty(entry(whole, 1, table))
+    tear(files_of(whole, "pins")[0])
     report = same_as_dry_run(whole)
     assert [fault.action for fault in report.log] == ["forget"]
     assert [lost.table for lost in report.files] == ["pins"]
@@ -436,7 +412,7 @@ def test_a_log_is_cut_although_pins_are_damaged(whole) -> None:
 
 def test_a_pin_that_has_a_damaged_file_is_what_an_eviction_asks_to_forget(whole) -> None:
     whole.dataset("pairs").pin("paper")
-    cut(files_of(whole, dataset_of(whole))[0])
+    tear(files_of(whole, dataset_of(whole))[0])
     repaired(whole)
     with open_store(whole.uri) as store:
         with pytest.raises(StoreError, match="forget its pin"):
@@ -446,14 +422,14 @@ def test_a_pin_that_has_a_damaged_file_is_what_an_eviction_asks_to_forget(whole)
 
 
 def test_without_its_first_version_a_table_is_not_guessed(whole) -> None:
-    cut(entry(whole, 0))
+    tear(entry(whole, 0))
     assert found(whole).log[0].action == "restore"
     with pytest.raises(StoreError, match=r"parses: 0{20}\.json: .*Restore the table from a backup"):
         repaired(whole)
 
 
 def test_errors_of_a_cut_log_have_no_backtrace(whole) -> None:
-    cut(entry(whole, 4))
+    tear(entry(whole, 4))
     with open_store(whole.uri) as store, pytest.raises(StoreError) as raised:
         store.sql("from parses")
     assert "unknown" not in str(raised.value)
@@ -461,13 +437,11 @@ def test_errors_of_a_cut_log_have_no_backtrace(whole) -> None:
 
 
 def test_the_command_changes_nothing_without_apply(whole, run) -> None:
-    command = run
-    run = lambda *words: command(*words, "--store", whole.uri)  # noqa: E731
     assert (run("repair").exit_code, run("repair").stdout) == (0, "nothing is damaged\n")
-    added = {path for number in (5,) for path in added_by(entry(whole, number))}
+    added = paths_of(read_actions(entry(whole, 5).read_bytes()), "add")
     file = next(file for file in files_of(whole, "parses") if file.name not in added)
-    os.truncate(file, 10)
-    cut(entry(whole, 5))
+    tear(file)
+    tear(entry(whole, 5))
     shown = run("repair")
     assert shown.exit_code == 1
     assert "the entry is cut or damaged in line" in shown.stdout
@@ -483,7 +457,3 @@ def test_the_command_changes_nothing_without_apply(whole, run) -> None:
     again = run("repair", "--json")
     assert again.exit_code == 0
     assert len(json.loads(again.stdout)["needed"]) == 16
-
-
-def added_by(file: Path) -> list[str]:
-    return paths_of(read_actions(file.read_bytes()), "add")

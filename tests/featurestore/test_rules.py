@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from featurestore import ParseRecord
 from featurestore.maintenance.rules import (
     Rule,
     TextKeys,
@@ -24,55 +25,30 @@ from featurestore.maintenance.validate import validate_store
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS, MATRIX_BLOBS, PARSES, TOKENS, VECTORS
-from syntax.examples import SpanLabel
 from syntax.keys import parse_key
 
-from .test_token_labels import LABELS, every_other_token
+from .conftest import PARSER, pairs_of
+from .test_token_labels import LABELS, handle, marked, rows
+
+__all__ = ["handle", "marked", "rows"]
 
 AT = 5
 """The row that is changed."""
 
 
 @pytest.fixture(scope="module")
-def keyed(records) -> list:
+def records(parses) -> list[ParseRecord]:
     """Parses under the keys of their texts."""
-    raw = [replace(record, mode="raw") for record in records]
     return [
-        replace(record, key=parse_key(record.parser, "en", "raw", record.parse.text))
-        for record in raw
+        ParseRecord(parse_key(PARSER, "en", "raw", parse.text), "en", PARSER, "raw", parse)
+        for parse in parses
     ]
-
-
-@pytest.fixture
-def marked(store, make_handle, make_row, keyed):
-    """Examples with matrices, and most with tokens and labels, beside their parses."""
-    handle = make_handle(name="marked")
-    handle = replace(handle, spec=replace(handle.spec, labels=(*LABELS, *handle.spec.labels[1:])))
-    rows = []
-    for seq in range(12):
-        premise, hypothesis = keyed[seq], keyed[seq + 20]
-        tokens = [every_other_token(record.parse) for record in (premise, hypothesis)]
-        tags = tuple(LABELS[0].names[at % 3] for at in range(len(tokens[1])))
-        labels = {
-            "tags": tags,
-            "answers": (SpanLabel(1, 4), SpanLabel(0, 0))[: seq % 3],
-            "mentions": (SpanLabel(0, 3, "city"),),
-            "label": "yes",
-            "score": 0.5,
-        }
-        row = make_row(seq, (premise, hypothesis), labels)
-        rows.append(replace(row, tokens=tuple(tokens) if seq % 4 else ()))
-        if seq % 4 == 0:
-            rows[-1] = replace(rows[-1], labels={})
-    store.parses.append(keyed)
-    store.features.append(handle, rows)
-    return store
 
 
 def group_of(store, name: str = "marked") -> tuple[Any, pa.Table]:
     card, table = store.features.find(name)
     reader = FileReader(table.location, schema=table.layout.schema)
-    (file,) = table.snapshot().files
+    file = table.snapshot().files[0]
     columns = [column for column, _ in EXAMPLE_COLUMNS if column not in ("split", "lang")]
     labels = [column for column in label_columns(card) if column not in columns]
     return card, reader.row_group(file.path, 0, [*columns, *labels])
@@ -123,9 +99,9 @@ def assert_finds_changes(rule: Rule, rows: pa.Table, column: str, name: str, kep
 
 @pytest.mark.parametrize("column", PARSES.schema.names)
 @pytest.mark.parametrize("deep", [False, True])
-def test_a_changed_parse_is_found(keyed, column, deep) -> None:
+def test_a_changed_parse_is_found(records, column, deep) -> None:
     rule = partial(check_parses, keys=TextKeys() if deep else None)
-    assert_finds_changes(rule, encode_parses(keyed[25:33]), column, "key")
+    assert_finds_changes(rule, encode_parses(records[25:33]), column, "key")
 
 
 @pytest.mark.parametrize(
@@ -152,18 +128,18 @@ def test_labels_that_do_not_fit_are_found(marked, column) -> None:
     assert_finds_changes(partial(check_tokens, card), rows, column, "example_id")
 
 
-def test_rows_that_were_rewritten_are_sound(marked, keyed) -> None:
-    marked.parses.append(keyed[:5])
+def test_rows_that_were_rewritten_are_sound(marked, records) -> None:
+    marked.parses.append(records[:5])
     marked.compact()
     card, _ = marked.features.find("marked")
     marked.features.delete(card, ["0" * 32, group_of(marked)[1]["example_key"][0].as_py()])
     report = validate_store(marked, deep=True)
-    assert (report.parses, report.examples) == (40, 11)
+    assert (report.parses, report.examples) == (40, 39)
     assert [one for one in report.problems if "described" not in one.message] == []
 
 
-def test_examples_without_matrices_or_rows_are_sound(store, make_handle, rows) -> None:
-    store.features.append(replace(make_handle(), matrices=False), rows[:3])
+def test_examples_without_matrices_or_rows_are_sound(store, make_handle, records) -> None:
+    store.features.append(replace(make_handle(), matrices=False), pairs_of(records)[:3])
     card, some = group_of(store, "pairs")
     check_examples(card, some)
     assert not list(unsound_rows(some.slice(0, 0), "example_id", partial(check_examples, card)))

@@ -9,7 +9,7 @@ from featurestore import OrderPolicy, StatedDataset, WordStates, open_store
 from featurestore.maintenance.inspect import inspect_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.tables import states as states_table
-from syntax.errors import SpecError, UnknownKeyError, UnknownNameError
+from syntax.errors import SpecError, UnknownKeyError
 
 WIDTH = 3
 
@@ -34,11 +34,6 @@ def states_for(data, base: float = 0.0) -> list[WordStates]:
         ).astype(np.float16)
         made.append(WordStates(np.array(words, np.int32), states))
     return made
-
-
-@pytest.fixture
-def data(filled):
-    return filled.dataset("pairs", split="train", lang="en")
 
 
 def stated(store, data, **content) -> StatedDataset:
@@ -70,7 +65,8 @@ def test_stored_states_are_not_requested_again(store, data) -> None:
     assert len(first.without_states()) == len(data) - len(some)
     rest = [one for one, here in zip(made, chosen, strict=True) if not here]
     first.write(first.without_states(), rest)
-    assert len(stated(store, data).without_states()) == 0
+    with open_store(store.uri) as other:
+        assert len(stated(other, other.dataset("pairs")).without_states()) == 0
     version = first.states.table.snapshot().version
     assert first.write(first.without_states(), []) == 0
     assert first.states.table.snapshot().version == version
@@ -133,17 +129,3 @@ def test_vacuum_includes_the_states_tables(store, data) -> None:
     stated(store, data).write(data, states_for(data))
     names = [one.table for one in vacuum_store(store, dry_run=True)]
     assert any(name.startswith("states/pairs/") for name in names)
-
-
-def test_another_store_handle_sees_new_states(store, data) -> None:
-    stated(store, data).write(data, states_for(data))
-    with open_store(store.uri) as other:
-        again = stated(other, other.dataset("pairs", split="train", lang="en"))
-        assert len(again.without_states()) == 0
-
-
-def test_spans_of_an_unknown_column_are_refused(data) -> None:
-    with pytest.raises(UnknownNameError, match="mention"):
-        next(data.stream(spans=["mention"], matrices=("gate_distance",)))
-    with pytest.raises(SpecError, match=r"'label' is of kind 'class'; spans are needed"):
-        next(data.stream(spans=("label",), matrices=("gate_distance",)))

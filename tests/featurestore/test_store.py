@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-import resource
-import signal
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -119,43 +116,6 @@ def test_cache_evicts_the_least_recently_used(records) -> None:
     assert len(cache) == 2
 
 
-def test_a_full_disk_is_a_named_error_and_loses_nothing(store, records) -> None:
-    store.parses.append(records[:5])
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, store.uri],
-        capture_output=True,
-        text=True,
-        check=True,
-        preexec_fn=_limit_files,
-    )
-    assert done.stdout.split() == ["StoreError", "5"]
-    assert store.sql("select count(*) from parses").fetchall() == [(5,)]
-
-
-def _limit_files() -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-
-FULL_DISK = """
-import sys
-from dataclasses import replace
-from featurestore import open_store
-from syntax.errors import StoreError
-
-with open_store(sys.argv[1]) as store:
-    (key,), *_ = store.sql("select key from parses").fetchall()
-    record = store.parses.get_many([key])[key]
-    text = " ".join(str(n * n) for n in range(100_000))
-    big = replace(record, key="0" * 32, parse=replace(record.parse, text=record.parse.text + text))
-    try:
-        store.parses.append([big])
-    except StoreError as error:
-        print(type(error).__name__)
-    print(store.sql("select count(*) from parses").fetchall()[0][0])
-"""
-
-
 def test_the_package_imports_nothing_heavy_by_itself() -> None:
     heavy = {"pyarrow", "deltalake", "duckdb", "numba", "numpy"}
     script = (
@@ -173,16 +133,6 @@ def test_every_public_name_can_be_imported() -> None:
     assert all(getattr(featurestore, name) for name in featurestore.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         featurestore.nothing  # noqa: B018
-
-
-def test_options_of_an_object_store_are_passed_on() -> None:
-    from featurestore.tables.location import Location
-
-    location = Location.of("s3://bucket/prefix/", {"AWS_REGION": "eu-north-1"})
-    assert location.uri == "s3://bucket/prefix"
-    assert location.child("parses").options == {"AWS_REGION": "eu-north-1"}
-    assert not location.is_local
-    assert Location.of(Path("x")).is_local
 
 
 @pytest.mark.parametrize("endpoint", ["htp://joe:secret@x", "s3.example.org", "https://"])

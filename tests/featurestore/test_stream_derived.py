@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,17 +10,12 @@ import pytest
 
 from syntax.batches import AssemblySpec, FlatExamples, assemble_batch, mark_spans
 from syntax.contrast import PhraseSampler, TreeSampler
-from syntax.errors import InputError, SpecError
+from syntax.errors import SpecError
 from syntax.matrices import sgnet_mask, subtrees
 
 from .streams import keywords
 
 SAMPLERS = (PhraseSampler(probability=0.5), TreeSampler(way="lr_sib"))
-
-
-@pytest.fixture
-def data(filled: Any) -> Any:
-    return filled.dataset("pairs")
 
 
 def test_relations_are_asked_for_by_name(data: Any) -> None:
@@ -34,11 +28,6 @@ def test_relations_are_asked_for_by_name(data: Any) -> None:
             mask = sgnet_mask(parents, special=special, variant="as_released")
             np.testing.assert_array_equal(batch[names[0]][row, :size, :size], mask)
             assert batch["subtree_size"][row, :size].tolist() == subtrees(parents).size.tolist()
-
-
-def test_invalid_matrix_settings_are_refused_before_reading(data: Any) -> None:
-    with pytest.raises(SpecError, match="has no setting treshold=4"):
-        data.stream(matrices=("sla_mask(treshold=4)",))
 
 
 def test_spans_prune_the_tree(data: Any, rows: Any, special_tokens: Any) -> None:
@@ -59,11 +48,6 @@ def test_spans_prune_the_tree(data: Any, rows: Any, special_tokens: Any) -> None
         unmarked = assemble_batch(flat, special_tokens, spec)
         assert (batch[spec.matrices[0]] != unmarked[spec.matrices[0]]).any()
         assert "offset_mapping" not in batch
-
-
-def test_spans_without_pieces_are_refused_by_name(data: Any) -> None:
-    with pytest.raises(InputError, match="no piece of segment 1 covers any of characters 100000"):
-        list(data.stream(spans={"ex-5": [(1, 100_000, 100_001)]}))
 
 
 def samples_of(stream: Any) -> dict[str, list[Any]]:
@@ -118,8 +102,3 @@ def test_two_samplers_of_one_kind_are_refused(data, ways) -> None:
     samplers = [TreeSampler(way=way) for way in ways]
     with pytest.raises(SpecError, match=r"gives tree_negatives, tree_offsets, .* has already"):
         next(data.stream(samplers=samplers, matrices=()))
-
-
-def test_samplers_compare_by_value() -> None:
-    assert replace(SAMPLERS[0], probability=0.15) == PhraseSampler()
-    assert len({TreeSampler(), TreeSampler(), TreeSampler(way="lr_sib")}) == 2

@@ -11,12 +11,7 @@ from featurestore import FeatureMixture, OrderPolicy
 from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, UnknownNameError
 
-from .streams import keywords
-
-
-@pytest.fixture
-def data(filled):
-    return filled.dataset("pairs")
+from .streams import assert_all_same, ids, keywords
 
 
 @pytest.mark.parametrize(
@@ -46,6 +41,18 @@ def data(filled):
         ({"segment_limits": (1.5, 2)}, r"one of segment_limits is 1\.5"),
         ({"spans": "mentions"}, r"spans is 'mentions'; it must be a list: \['mentions'\]"),
         ({"samplers": ["phrase"]}, "one of samplers is 'phrase'; it must be a Sampler"),
+        ({"template": "premise", "batch_tokens": 100}, "give batch_size"),
+        ({"stride": 4, "truncation": "only_second", "batch_tokens": 100}, "give batch_size"),
+        ({"template": "premise", "matrices": "stored"}, "derive them"),
+        ({"stride": 4}, "only_first or only_second"),
+        ({"stride": 4, "max_length": None, "truncation": "only_first"}, "without max_length"),
+        ({"stride": 0}, "stride is 0"),
+        ({"level": "paragraph"}, "one of document, sentence"),
+        ({"truncation_side": ("left",)}, r"has 1 entries, and example 'ex-\d+' 2 parts"),
+        ({"truncation_side": "front"}, "one of right, left"),
+        ({"segment_limits": (0, None)}, "one of segment_limits is 0; it must be at least 1"),
+        ({"stride": 4, "max_length": 5, "truncation": "only_second"}, "leaves no room"),
+        ({"spans": ("label",)}, "'label' is of kind 'class'; spans are needed"),
     ],
 )
 def test_stream_refuses_invalid_options(data, options, message) -> None:
@@ -72,15 +79,7 @@ def test_numpy_numbers_are_accepted(data) -> None:
     stream = data.stream(**given, shuffle=np.True_, matrices=["depth"])
     same = data.stream(batch_size=8, seed=3)
     assert json.loads(json.dumps(stream.state_dict())) == same.state_dict()
-    assert [b["example_id"] for b in stream] == [b["example_id"] for b in same]
-
-
-def same(one, other) -> bool:
-    return all(
-        first.keys() == second.keys()
-        and all(np.array_equal(first[name], second[name]) for name in first)
-        for first, second in zip(one, other, strict=True)
-    )
+    assert ids(stream) == ids(same)
 
 
 def test_an_unknown_option_is_refused_by_name(data) -> None:
@@ -88,6 +87,10 @@ def test_an_unknown_option_is_refused_by_name(data) -> None:
         FeatureMixture({"one": data}, batchsize=8)
     with pytest.raises(TypeError, match="batchsize"):
         data.stream(batchsize=8)
+    with pytest.raises(UnknownNameError, match="Did you mean 'premise'"):
+        data.stream(assembly=AssemblySpec(template="premises hypothesis"))
+    with pytest.raises(UnknownNameError, match="mention"):
+        next(data.stream(spans=["mention"]))
 
 
 @pytest.mark.parametrize(
@@ -102,8 +105,8 @@ def test_an_unknown_option_is_refused_by_name(data) -> None:
     ],
 )
 def test_an_option_is_given_as_a_keyword_or_in_its_object(data, keywords, objects) -> None:
-    assert same(data.stream(**keywords), data.stream(**objects))
-    assert same(data.stream(**keywords), data.stream(**keywords, **objects))
+    for given in (objects, {**keywords, **objects}):
+        assert_all_same(data.stream(**keywords), data.stream(**given))
 
 
 @pytest.mark.parametrize(
@@ -112,14 +115,11 @@ def test_an_option_is_given_as_a_keyword_or_in_its_object(data, keywords, object
         ({"max_length": 20, "assembly": AssemblySpec(max_length=30)}, "20, and 30 in `assembly`"),
         ({"seed": 1, "order": OrderPolicy(seed=2)}, "seed is 1, and 2 in `order`"),
         ({"matrices": "stored", "assembly": AssemblySpec(matrices=("depth",))}, "matrices is"),
+        ({"matrices": ("sla_mask(treshold=4)",)}, "has no setting treshold=4"),
     ],
 )
-def test_a_keyword_that_contradicts_its_object_is_refused(data, options, message) -> None:
+def test_contradictions_and_unknown_settings_are_refused_before_reading(
+    data, options, message
+) -> None:
     with pytest.raises(SpecError, match=message):
         data.stream(**options)
-
-
-def test_no_limit_is_given_as_a_keyword(data) -> None:
-    uncut = next(data.stream(64, max_length=None, assembly=AssemblySpec(offsets=True)))
-    assert uncut["lengths"].max() > 40
-    assert next(data.stream(64, assembly=AssemblySpec(max_length=40)))["lengths"].max() == 40

@@ -12,7 +12,6 @@ from datasets import load_dataset
 
 from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from featurestore.dataset.crossed import CrossedDataset
-from featurestore.dataset.mixture import FeatureMixture
 from featurestore.maintenance.validate import validate_store
 from featurestore.reports.export import export_dataset
 from featurestore.tables.encode.examples import encode_examples
@@ -205,26 +204,6 @@ def test_crossed_pairs_have_the_tags_of_the_field_they_take(
         assert len(batch["answers"][at]) == len(row.labels.get("answers", ()))
         assert batch["token_counts"][at].tolist() == [0, len(other.tokens[1])]
         assert batch["token_ids"][at].max() == len(other.tokens[1]) - 1
-
-
-def test_mixtures_resume_with_lists_of_labels(marked) -> None:
-    data = marked.dataset("marked")
-    whole = list(
-        FeatureMixture({"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True))
-    )
-    mixture = FeatureMixture(
-        {"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True)
-    )
-    for _ in range(3):
-        next(mixture)
-    resumed = FeatureMixture(
-        {"a": data, "b": data}, batch_size=9, assembly=AssemblySpec(token_ids=True)
-    )
-    resumed.load_state_dict(mixture.state_dict())
-    batch = next(resumed)
-    assert batch["dataset"] == whole[3]["dataset"]
-    assert [x.tolist() for x in batch["tags"]] == [x.tolist() for x in whole[3]["tags"]]
-    assert batch["token_ids"].tolist() == whole[3]["token_ids"].tolist()
 
 
 def test_sql_shows_labels_and_tokens(marked, rows, store, make_handle, make_row, records) -> None:

@@ -61,10 +61,6 @@ def packed_otherwise(path) -> list[str]:
     ]
 
 
-def test_packed_is_the_same_as_columns_on_ewt(data_dir) -> None:
-    assert packed_otherwise(data_dir / "treebanks/UD_English-EWT/en_ewt-ud-dev.conllu") == []
-
-
 @pytest.mark.slow
 def test_packed_is_the_same_as_columns_on_every_treebank(data_dir) -> None:
     paths = sorted((data_dir / "treebanks").glob("**/*.conllu"))

@@ -25,38 +25,41 @@ from syntax.trees.conllu import parse_from_sentences
 PARSER = "d" * 32
 
 
-@pytest.fixture
-def keyed(store, handle, parses, make_row, special_tokens):
-    """Parses whose keys are those of their texts, and ten pairs of them."""
-    records = [
+@pytest.fixture(scope="module")
+def raw(parses):
+    """Parses whose keys are those of their texts."""
+    return [
         ParseRecord(parse_key(PARSER, "en", "raw", parse.text), "en", PARSER, "raw", parse)
         for parse in parses[:20]
     ]
-    store.parses.append(records)
+
+
+@pytest.fixture
+def keyed(store, handle, raw, make_row):
+    """These parses, and ten pairs of them."""
+    store.parses.append(raw)
     store.describe(PARSER, "parser", {"name": "gold"})
     store.describe(handle.tokenizer_fingerprint, "tokenizer", {"name": "toy"})
     store.features.append(
-        handle, [make_row(n, (records[n], records[n + 10]), parser=PARSER) for n in range(10)]
+        handle, [make_row(n, (raw[n], raw[n + 10]), parser=PARSER) for n in range(10)]
     )
-    return store, records
+    return store
 
 
-def test_one_damaged_record_does_not_hide_the_others(keyed) -> None:
-    store, records = keyed
-    data = encode_parses([records[3]])
+def test_one_damaged_record_does_not_hide_the_others(keyed, raw) -> None:
+    data = encode_parses([raw[3]])
     column = pa.array([b"\x01"], pa.binary())
-    store.parses.table.delete("key", [records[3].key])
-    store.parses.table.append(data.set_column(data.num_columns - 1, "record", column))
-    with open_store(store.uri) as again:
+    keyed.parses.table.delete("key", [raw[3].key])
+    keyed.parses.table.append(data.set_column(data.num_columns - 1, "record", column))
+    with open_store(keyed.uri) as again:
         report = validate_store(again, deep=True)
-    assert [problem.row for problem in report.problems] == [records[3].key, "ex-3"]
+    assert [problem.row for problem in report.problems] == [raw[3].key, "ex-3"]
     assert all("is damaged" in problem.message for problem in report.problems)
 
 
 def test_sound_store_passes_deep_validation(keyed) -> None:
-    store, _ = keyed
     seen = []
-    report = validate_store(store, deep=True, watch=seen.append)
+    report = validate_store(keyed, deep=True, watch=seen.append)
     assert report.problems == []
     assert sum(seen) == report.parses + report.examples == 30
 
@@ -98,25 +101,20 @@ def test_limits_of_words_are_looked_for_a_few_times_only(store, parses, monkeypa
     assert len(tried) < 5 * 2000 + 2 * 32 * 150
 
 
-@pytest.mark.parametrize("column", ["head", "word_ids", "upos", "deprel", "sentence_ids"])
-def test_vectors_of_another_parse_are_found(keyed, handle, make_row, column) -> None:
-    store, records = keyed
-    row = make_row(10, (records[3],) * 2, parser=PARSER)
-    whole = [getattr(segment, column).copy() for segment in row.segments]
-    whole[1][-1] = -2 if column == "head" else whole[1][-1] + 1
-    segments = (row.segments[0], replace(row.segments[1], **{column: whole[1]}))
-    store.features.append(handle, [replace(row, segments=segments)])
-    (problem,) = validate_store(store, deep=True).problems
-    assert (problem.row, problem.message) == (
-        "ex-10",
-        f"the stored {column} of segment 1 is not its parse's",
-    )
+def test_vectors_of_another_parse_are_found(keyed, raw, handle, make_row) -> None:
+    row = make_row(10, (raw[3],) * 2, parser=PARSER)
+    upos = row.segments[1].upos.copy()
+    upos[-1] += 1
+    segments = (row.segments[0], replace(row.segments[1], upos=upos))
+    keyed.features.append(handle, [replace(row, segments=segments)])
+    (problem,) = validate_store(keyed, deep=True).problems
+    assert problem.row == "ex-10"
+    assert problem.message == "the stored upos of segment 1 is not its parse's"
 
 
 def test_missing_parses_and_fingerprints_are_found(keyed, handle, make_row, records) -> None:
-    store, _ = keyed
-    store.features.append(handle, [make_row(11, (records[0], records[1]))])
-    problems = validate_store(store, deep=True).problems
+    keyed.features.append(handle, [make_row(11, (records[0], records[1]))])
+    problems = validate_store(keyed, deep=True).problems
     assert [problem.row for problem in problems] == ["ex-11", records[0].parser]
     assert "is not in the store" in problems[0].message
     assert "nobody described" in problems[1].message
@@ -125,9 +123,8 @@ def test_missing_parses_and_fingerprints_are_found(keyed, handle, make_row, reco
 @pytest.mark.parametrize("content", ["{not json", "[1]", None])
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_damaged_description_is_found_and_named(keyed, content, deep) -> None:
-    store, _ = keyed
-    rewrite(store, "fingerprints", lambda rows: with_first(rows, "content", content))
-    with open_store(store.uri) as again:
+    rewrite(keyed, "fingerprints", lambda rows: with_first(rows, "content", content))
+    with open_store(keyed.uri) as again:
         problems = validate_store(again, deep=deep).problems
         with pytest.raises(StoreError, match="is damaged") as caught:
             parse_stats(again)
@@ -139,9 +136,8 @@ def test_a_damaged_description_is_found_and_named(keyed, content, deep) -> None:
 @pytest.mark.parametrize("key", ["nothex", "x" * 32, None])
 @pytest.mark.parametrize(("table", "column"), [("parses", "key"), ("datasets", "example_key")])
 def test_invalid_keys_are_listed(keyed, table, column, key) -> None:
-    store, _ = keyed
-    rewrite(store, table, lambda rows: with_first(rows, column, key))
-    with open_store(store.uri) as again:
+    rewrite(keyed, table, lambda rows: with_first(rows, column, key))
+    with open_store(keyed.uri) as again:
         report = validate_store(again)
     assert (report.parses, report.examples) == (20, 10)
     (problem,) = report.problems  # the other keys of the file count as missing
@@ -152,17 +148,16 @@ def test_invalid_keys_are_listed(keyed, table, column, key) -> None:
 
 @pytest.mark.parametrize("change", [("numRecords", "20", "21"), ("size", "", "1")])
 def test_what_a_log_says_of_a_file_is_compared_with_it(keyed, change) -> None:
-    store, _ = keyed
     name, old, new = change
-    (entry,) = Path(store.uri, "parses", "_delta_log").glob("*1.json")
+    (entry,) = Path(keyed.uri, "parses", "_delta_log").glob("*1.json")
     found = re.sub(rf'({name}\\?":\s*){old}', rf"\g<1>{new}", entry.read_text())
     assert found != entry.read_text()
     entry.write_text(found)
-    with open_store(store.uri) as again:
+    with open_store(keyed.uri) as again:
         (problem,) = validate_store(again).problems
         assert "; the log says " in problem.message
         assert repair_store(again, dry_run=False).files[0].kept == 20
-    with open_store(store.uri) as again:
+    with open_store(keyed.uri) as again:
         assert validate_store(again, deep=True).problems == []
 
 
@@ -176,34 +171,31 @@ def test_what_a_log_says_of_a_file_is_compared_with_it(keyed, change) -> None:
     ],
 )
 def test_examples_without_a_name_or_a_place_are_found(keyed, column, value, message) -> None:
-    store, _ = keyed
-    rewrite(store, "datasets", lambda rows: with_first(rows, column, value))
-    (problem,) = validate_store(store).problems
+    rewrite(keyed, "datasets", lambda rows: with_first(rows, column, value))
+    (problem,) = validate_store(keyed).problems
     assert problem.message == message
 
 
 def test_examples_of_another_parser_than_their_parses_are_found(keyed) -> None:
-    store, _ = keyed
     other = "f" * 32
-    store.describe(other, "parser", {"name": "another"})
-    rewrite(store, "datasets", lambda rows: with_first(rows, "parser", other))
-    (problem,) = validate_store(store, deep=True).problems
+    keyed.describe(other, "parser", {"name": "another"})
+    rewrite(keyed, "datasets", lambda rows: with_first(rows, "parser", other))
+    (problem,) = validate_store(keyed, deep=True).problems
     assert problem.row == "ex-0"
     assert problem.message == (f"segment 0 was parsed by {PARSER}; the example's parser is {other}")
 
 
 def test_segments_by_several_parsers_are_sound_in_the_described_order(
-    keyed, handle, make_row, make_record, records
+    keyed, raw, handle, make_row, make_record, records
 ) -> None:
-    store, ours = keyed
     theirs = make_record(records[0].parse)
-    store.parses.append([theirs])
-    store.describe(theirs.parser, "parser", {"name": "another"})
-    store.describe("f" * 32, "parser", {"name": "two", "parsers": [PARSER, theirs.parser]})
-    store.features.append(handle, [make_row(10, (ours[0], theirs), parser="f" * 32)])
-    assert validate_store(store, deep=True).problems == []
-    store.features.append(handle, [make_row(11, (theirs, ours[0]), parser="f" * 32)])
-    (problem,) = validate_store(store, deep=True).problems
+    keyed.parses.append([theirs])
+    keyed.describe(theirs.parser, "parser", {"name": "another"})
+    keyed.describe("f" * 32, "parser", {"name": "two", "parsers": [PARSER, theirs.parser]})
+    keyed.features.append(handle, [make_row(10, (raw[0], theirs), parser="f" * 32)])
+    assert validate_store(keyed, deep=True).problems == []
+    keyed.features.append(handle, [make_row(11, (theirs, raw[0]), parser="f" * 32)])
+    (problem,) = validate_store(keyed, deep=True).problems
     assert problem.row == "ex-11"
     assert problem.message.startswith(f"segment 0 was parsed by {theirs.parser}")
 

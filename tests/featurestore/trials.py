@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from featurestore.maintenance.validate import validate_store
 from featurestore.tables.log import paths_of, read_actions
 from syntax.errors import UnknownDatasetError
 
+from .damages import empty, flip_bit, tear
 from .writer_process import record_of
 from .writers import Writer, Writers, assert_kept, raw_parses, wait_for
 
@@ -31,11 +33,13 @@ CASTS = {
     "repeats": ["repeat", "repeat", "compact"],
     "examples": ["examples", "examples", "compact"],
     "readers": ["append", "read", "compact"],
+    # The second deletes what the first wrote in an earlier round.
+    "deletions": ["complete", "delete", "compact"],
 }
 """Who is killed together."""
 
-DELETIONS = ["complete", "delete", "compact"]
-"""The same with a process that deletes what an earlier round wrote."""
+ROUNDS = 25
+"""Rounds on one store."""
 
 
 class Trials:
@@ -46,6 +50,8 @@ class Trials:
         self.parses: list[str] = []
         self.examples: list[str] = []
         self.deleted: set[str] = set()
+        self._doubtful: set[str] = set()
+        self._lost: set[str] = set()
         self.counts: Counter[str] = Counter()
         self._writers = writers
         self._chance = random.Random(seed)
@@ -71,9 +77,9 @@ class Trials:
             self._note(mode, [key for process in processes for key in process.finish()])
         if "delete" in started:
             # The one that was being deleted may be there or not.
-            doubtful = {record_of(self._before, 0, row).key for row in range(SIZE)}
-            self.parses = [key for key in self.parses if key not in doubtful]
-            self.examples = [key for key in self.examples if key not in doubtful]
+            self._doubtful |= {record_of(self._before, 0, row).key for row in range(SIZE)}
+            self.parses = [key for key in self.parses if key not in self._doubtful]
+            self.examples = [key for key in self.examples if key not in self._doubtful]
 
     @property
     def _before(self) -> str:
@@ -96,25 +102,19 @@ class Trials:
         kind = self._chance.choice(["tear", "remove", "bit", "clear", "cut"])
         name, table = self._chance.choice(tables)
         folder = Path(table.location.uri)
-        if kind in ("tear", "remove", "bit"):
-            path = self._chance.choice(table.snapshot().files).path
-        else:
-            entry = max((folder / "_delta_log").glob("*.json"))
-            actions = read_actions(entry.read_bytes())
+        if kind in ("clear", "cut"):
+            file = max((folder / "_delta_log").glob("*.json"))
+            actions = read_actions(file.read_bytes())
             if paths_of(actions, "remove"):  # perhaps a deletion, which is undone
+                self._lost |= self._doubtful
                 self.deleted.clear()
             path = next(iter(paths_of(actions, "add")), "")
-        held = keys_in(folder / path) if path else set()
-        if kind == "tear":
-            os.truncate(folder / path, (folder / path).stat().st_size // 3)
-        elif kind == "remove":
-            (folder / path).unlink()
-        elif kind == "bit":
-            content = bytearray((folder / path).read_bytes())
-            content[self._chance.randrange(len(content))] ^= 1 << self._chance.randrange(8)
-            (folder / path).write_bytes(content)
         else:
-            os.truncate(entry, 0 if kind == "clear" else entry.stat().st_size // 2)
+            path = self._chance.choice(table.snapshot().files).path
+            file = folder / path
+        held = keys_in(folder / path) if path else set()
+        harms = {"remove": Path.unlink, "bit": self._flip, "clear": empty}
+        harms.get(kind, tear)(file)
         with open_store(self.uri) as store:
             assert validate_store(store).problem_count
             planned = repair_store(store)
@@ -123,14 +123,19 @@ class Trials:
             assert planned.to_json() == {**report.to_json(), "is_done": False}
         with open_store(self.uri) as store:
             assert validate_store(store).problem_count == 0
-            there = {*store.parses.get_many(sorted(held)), *example_keys(store)}
-        # What a file or an entry had is lost; nothing else is.
-        if name == "parses":
-            self.parses = [key for key in self.parses if key not in held or key in there]
-        else:
-            self.examples = [key for key in self.examples if key not in held or key in there]
+            # What a file or an entry had is lost; nothing else is.
+            if name == "parses":
+                gone = held - set(store.parses.get_many(sorted(held)))
+                self.parses = [key for key in self.parses if key not in gone]
+                self._lost |= gone
+            else:
+                gone = held - set(example_keys(store))
+                self.examples = [key for key in self.examples if key not in gone]
         self.counts[f"{kind} of {name.split('/')[0]}"] += 1
         return f"{kind} {name} {path}"
+
+    def _flip(self, file: Path) -> None:
+        flip_bit(file, self._chance)
 
     def check(self, store: FeatureStore) -> None:
         """Every table is readable, and has what was acknowledged."""
@@ -139,6 +144,34 @@ class Trials:
         assert set(self.examples) <= set(keys)
         assert len(keys) == len(set(keys))
         assert not self.deleted & {*keys, *store.parses.get_many(sorted(self.deleted))}
+        if self.parses:  # examples that are written alone have none
+            assert set(keys) <= self._lost | set(store.parses.get_many(keys))
+
+
+def run_store(
+    folder: Path, writers: Writers, cast: str, seed: str, damages: bool = False
+) -> Trials:
+    """Some rounds on a new store, of which each is checked; every fifth may damage a file."""
+    trials = Trials(folder, writers, seed)
+    with open_store(trials.uri) as reader:
+        for number in range(1, ROUNDS + 1):
+            did = cast
+            try:
+                trials.run(CASTS[cast])
+                if number % 5 == 0:
+                    # Alone: files out of use since a moment may belong to a commit under way.
+                    trials.run(["vacuum"])
+                    reader.parses.refresh()
+                    trials.check(reader)
+                    did = (damages and trials.damage()) or cast
+                with open_store(trials.uri) as fresh:
+                    trials.check(fresh)
+            except BaseException:
+                print(f"store {seed!r}, round {number}: {did}", file=sys.stderr)  # noqa: T201
+                raise
+    with open_store(trials.uri) as store:
+        assert_settled(store, trials)
+    return trials
 
 
 def keys_in(file: Path) -> set[str]:

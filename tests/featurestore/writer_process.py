@@ -7,20 +7,17 @@ record; ``examples`` appends rows of a dataset; ``complete`` does so after their
 ``vacuum`` deletes every file out of use; ``read`` acknowledges what it can read; ``forget`` buffers
 and ends without closing the store. What the store refuses to do is written to standard error.
 
-Run as ``writer_process.py``, the process imports everything, opens nothing, and forks such a
-process for each line of JSON that it reads: a writer then starts in milliseconds. Run as
-``writer_process.py MODE URI NAME GROUPS SIZE OUT`` it is one itself.
+``writer_process.py MODE URI NAME GROUPS SIZE OUT`` is one; `Writers` begins others.
 """
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -153,46 +150,22 @@ def take_turn(mode: str, store: FeatureStore, name: str, number: int, size: int)
     return [record.key for record in records] if written else []
 
 
-def fork(order: dict) -> int | None:
-    """Begin a process; its id, or ``None`` in the process itself."""
-    if (pid := os.fork()) > 0:
-        return pid
-    os.environ.update(order["env"])
-    out = order["arguments"][-1]
+def begin(
+    arguments: Sequence[Any], env: Mapping[str, str], user: int | None, largest_file: int | None
+) -> None:
+    """Be a process as `Writers.start` asks."""
+    os.environ.update(env)
+    out = arguments[-1]
     os.close(os.open(out, os.O_WRONLY | os.O_CREAT, 0o666))
     os.dup2(os.open(f"{out}.errors", os.O_WRONLY | os.O_CREAT), 2)
-    if order["largest_file"] is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest_file"],) * 2)
-    if order["user"] is not None:
-        os.chown(out, order["user"], -1)
-        os.setuid(order["user"])
-    return None
-
-
-def status_of(pid: int, wait: bool) -> int | None:
-    """How a process ended, as `subprocess` puts it; ``None`` while it runs."""
-    ended, status = os.waitpid(pid, 0 if wait else os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def serve() -> None:
-    """Fork and watch processes as standard input says, one line of JSON each."""
-    for module in PRELOADED:
-        importlib.import_module(module)
-    for line in sys.stdin:
-        order = json.loads(line)
-        if "arguments" not in order:
-            answer = status_of(order["pid"], order["wait"])
-        elif (answer := fork(order)) is None:
-            return main(order["arguments"])
-        print(json.dumps(answer), flush=True)  # noqa: T201
-    return None
-
-
-def main(arguments: Sequence[str]) -> None:
-    mode, uri, name, groups, size, out = arguments
-    work(mode, uri, name, int(groups), int(size), out)
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file,) * 2)
+    if user is not None:
+        os.chown(out, user, -1)
+        os.setuid(user)
+    work(*arguments)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:]) if sys.argv[1:] else serve()
+    mode, uri, name, groups, size, out = sys.argv[1:]
+    work(mode, uri, name, int(groups), int(size), out)

@@ -47,18 +47,7 @@ def test_agreement_counts_what_differs(twice, records) -> None:
     assert found.confusions["upos"] == [(records[1].parse.upos[0], "X", 1)]
     assert [difference.text for difference in found.differences] == [records[0].parse.text]
     assert found.to_json()["scores"]["LAS"]["f1"] == found.scores["LAS"].f1
-
-
-def test_parsers_are_named_by_fingerprint_too(twice) -> None:
-    assert parser_agreement(twice, FIRST[:8], SECOND).texts == 10
-
-
-def test_agreement_can_be_limited_to_a_dataset(
-    twice, handle, make_row, records, make_record
-) -> None:
-    own = [make_record(r.parse, n, FIRST) for n, r in enumerate(records[:10])]
-    twice.features.append(handle, [make_row(0, (own[2], own[3]))])
-    assert parser_agreement(twice, "one", "two", dataset="pairs").texts == 2
+    assert parser_agreement(twice, FIRST[:8], SECOND) == found
 
 
 def again(record, mode: str, number: int):

@@ -114,17 +114,6 @@ def test_a_language_with_too_little_text_is_left_out(store, records, make_record
     assert word_order(store, min_count=1).left_out == ()
 
 
-@pytest.mark.parametrize("types", [0, -3, "publishd"])
-def test_types_are_a_positive_number_or_published(store, types) -> None:
-    with pytest.raises(SpecError, match=f"types is {types}; it must be 1 or more, or published"):
-        word_order(store, types=types)
-
-
-def test_an_unknown_treatment_of_missing_types_is_refused(store) -> None:
-    with pytest.raises(SpecError, match="`missing=zero` is unknown; it is dropped or as_published"):
-        word_order(store, missing="zero")
-
-
 def test_published_types_are_52_of_which_8_are_uncertain() -> None:
     assert len(set(PUBLISHED_TYPES)) == len(PUBLISHED_TYPES) == 52
     assert len(UNCERTAIN_TYPES & set(PUBLISHED_TYPES)) == 8
@@ -176,11 +165,6 @@ def test_linkage_chooses_the_distance_of_a_language_from_a_cluster(small, chosen
     assert second[2] == pytest.approx(height / 52)
 
 
-def test_an_unknown_linkage_is_refused(small) -> None:
-    with pytest.raises(SpecError, match="`linkage=ward` is unknown; it is one of average, single"):
-        word_order(small, min_count=1).clusters("ward")
-
-
 def test_a_language_without_any_type_is_left_out_as_published(small, add_text) -> None:
     add_text("xx", "$ SYM 2 dep|x X 0 root")
     found = word_order(small, types="published", min_count=1, missing="as_published")
@@ -208,23 +192,31 @@ def test_dependency_distances_are_signed_and_leave_out_punctuation(small) -> Non
     assert dependency_distances(small, parser="ja" * 16).langs == ("ja",)
 
 
-def test_an_empty_store_has_no_dependency_distances(store) -> None:
+def test_stores_with_too_little_are_named(store, records) -> None:
+    with pytest.raises(SpecError, match="no parses with UPOS"):
+        word_order(store)
     with pytest.raises(SpecError, match="the store has no parses"):
         dependency_distances(store)
-
-
-def test_min_count_above_all_counts_is_refused(store, records) -> None:
     store.parses.append(records)
     with pytest.raises(SpecError, match="no language has 100000 dependents of one type, the most"):
         word_order(store, min_count=100_000)
+    with pytest.raises(SpecError, match="needs two languages, and there are 1"):
+        word_order(store).clusters()
 
 
-@pytest.mark.parametrize("name", ["tree.foo", "tree"])
-def test_a_picture_of_an_unknown_kind_is_refused(tmp_path: Path, name) -> None:
-    shares = np.array([[0.0], [0.5]])
-    order = WordOrder(("a", "b"), (("ADJ", "NOUN", "amod"),), shares, np.full((2, 1), 50))
-    with pytest.raises(SpecError, match=r"is not a picture; end its name with one of .*\.svg"):
-        order.draw(tmp_path / name)
+def test_unknown_options_are_refused(small, tmp_path: Path) -> None:
+    for types in (0, -3, "publishd"):
+        wanted = f"types is {types}; it must be 1 or more, or published"
+        with pytest.raises(SpecError, match=wanted):
+            word_order(small, types=types)
+    with pytest.raises(SpecError, match="`missing=zero` is unknown; it is dropped or as_published"):
+        word_order(small, missing="zero")
+    found = word_order(small, min_count=1)
+    with pytest.raises(SpecError, match="`linkage=ward` is unknown; it is one of average, single"):
+        found.clusters("ward")
+    for name in ("tree.foo", "tree"):
+        with pytest.raises(SpecError, match=r"is not a picture; end its name with one of .*\.svg"):
+            found.draw(tmp_path / name)
 
 
 def test_rare_types_do_not_count(store, records) -> None:
@@ -232,17 +224,6 @@ def test_rare_types_do_not_count(store, records) -> None:
     found = word_order(store, types=1000, min_count=20)
     assert np.isnan(found.following[found.counts < 20]).all()
     assert not np.isnan(found.following[found.counts >= 20]).any()
-
-
-def test_an_empty_store_has_no_word_order(store) -> None:
-    with pytest.raises(SpecError, match="no parses with UPOS"):
-        word_order(store)
-
-
-def test_one_language_cannot_be_clustered(store, records) -> None:
-    store.parses.append(records)
-    with pytest.raises(SpecError, match="needs two languages, and there are 1"):
-        word_order(store).clusters()
 
 
 @pytest.mark.slow

@@ -125,6 +125,11 @@ def _row(row: dict[str, Any]) -> Item:
     names = ("input_ids", "offset_mapping", "word_ids", "parents")
     pieces = {name: row[name] for name in names} if row["input_ids"] is not None else None
     size = len(pieces["parents"] if pieces else row["form"])
+    unpack = {
+        "distance": decode_distance,
+        "depth": lambda blob: decode_depth(blob, size),
+        "ancestor": decode_ancestor,
+    }
     bounds = {
         name: pairwise([*row[f"{name}_first_word"], len(row["form"])])
         for name in ("token", "sentence")
@@ -139,9 +144,10 @@ def _row(row: dict[str, Any]) -> Item:
         "sentences": [*zip(row["sentence_start"], row["sentence_end"], strict=True)],
         "sizes": [end - start for start, end in bounds["sentence"]],
         "pieces": pieces,
-        "distance": row["distance"] and decode_distance(row["distance"]).tolist(),
-        "depth": row["depth"] and decode_depth(row["depth"], size).tolist(),
-        "ancestor": row["ancestor"] and decode_ancestor(row["ancestor"]).tolist(),
+        **{
+            name: None if row[name] is None else decode(row[name]).tolist()
+            for name, decode in unpack.items()
+        },
     }
 
 

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.parsers import Parser
@@ -46,6 +46,7 @@ scripts = st.text(
     st.sampled_from([None, TOKENIZER]),
     st.sets(st.sampled_from(MATRICES)),
 )
+@example(texts=["\x1b"], tokenizer=TOKENIZER, matrices={"distance"})
 @settings(max_examples=15)
 async def test_arrow_says_what_json_says(client, texts, tokenizer, matrices) -> None:
     body = {"texts": texts, "tokenizer": tokenizer, "matrices": sorted(matrices)}

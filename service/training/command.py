@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from syntax.strict_json import parse_json
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
+    from service.parsers.base import ModelFile
     from service.training.train import Listener, TrainedModel
 
 
@@ -43,6 +44,7 @@ def train_udpipe(
     written into the models folder (PARSEBANK_MODELS_DIR) is recorded in its registry file too.
     """
     # Importing the backend costs more than the command line may take to start.
+    from service.parsers.udpipe.backend import model_in
     from service.training.recipe import RECIPES
     from service.training.train import train
     from syntax.trees.conllu.treebank import open_treebank
@@ -73,7 +75,8 @@ def train_udpipe(
             jobs=jobs,
         )
     card = parse_json(trained.card.read_text(encoding="utf-8"))
-    _record(trained, card)  # at once: until then, an earlier record of this name does not fit
+    # At once: until then, an earlier record of this name does not fit.
+    record_trained(model_in(trained.model), card)
     _print_result(trained, card["columns"])
 
 
@@ -114,14 +117,14 @@ def _listener(bars: Bars) -> Listener:
     return listen
 
 
-def _record(trained: TrainedModel, card: dict[str, Any]) -> None:
+def record_trained(model: ModelFile, card: Mapping[str, Any]) -> None:
+    """Note a model that lies in the models folder in its registry file, and say what it answers."""
     from service.parsers import find_parser
-    from service.parsers.udpipe.backend import model_in
     from service.settings import read_settings
     from service.training.cards import note_trained
 
     settings = read_settings()
-    if note_trained(settings, model_in(trained.model), card):
+    if note_trained(settings, model, card):
         typer.echo(f"recorded in {settings.models_dir}")
         lang = card["language"]
         answers = find_parser(settings, lang=lang)

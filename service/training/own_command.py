@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from service.training.command import record_trained
 from syntax.commands.call import call_command
 from syntax.parsing.folder import CARD, EXACT, FILES, PROGRAMS
 
@@ -58,6 +59,7 @@ def train_own(
     It is scored on dev and test, rounded and not, and served at once. An interrupted training goes
     on after its last pass when the same command is given again.
     """
+    from service.parsers.text.folder import model_in
     from syntax.trees.conllu.treebank import open_treebank
 
     banks = [open_treebank(one) for one in treebank]
@@ -87,7 +89,7 @@ def train_own(
     scores = {"rounded": _scores(work, banks), "exact": _scores(work / EXACT, banks)}
     shown = [part for key, path in paths for part in (f"--{key}", path.name)]
     card = _described(work, name, scores, [*shown, "--name", name, *options])
-    _record(_installed(work, out, name), card)
+    record_trained(model_in(_installed(work, out, name)), card)
     for line in _score_rows(card):
         typer.echo(line)
     if count := card["sentences_left_out"]:
@@ -167,16 +169,6 @@ def _installed(work: Path, out: Path, name: str) -> Path:
         shutil.copyfile(work / file, draft / file)
     shutil.rmtree(target, ignore_errors=True)
     return draft.rename(target)
-
-
-def _record(target: Path, card: Mapping[str, Any]) -> None:
-    from service.parsers.text.folder import model_in
-    from service.settings import read_settings
-    from service.training.cards import note_trained
-
-    settings = read_settings()
-    if note_trained(settings, model_in(target), card):
-        typer.echo(f"recorded in {settings.models_dir}")
 
 
 def _score_rows(card: Mapping[str, Any]) -> Iterator[str]:

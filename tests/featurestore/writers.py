@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,10 +55,9 @@ class Writers:
         self._folder = folder
         self._count = 0
         self._context = multiprocessing.get_context("forkserver")
-        modules = [writer_process.__name__, *writer_process.PRELOADED]
-        if program := sys.modules["__main__"].__spec__:  # each process imports it, too
-            modules.append(program.name)
-        self._context.set_forkserver_preload(modules)
+        # Each process of `faults` imports what that imports.
+        imported = (f"{__package__}.{name}" for name in ("writer_process", "conftest", "trials"))
+        self._context.set_forkserver_preload([*imported, *writer_process.PRELOADED])
 
     def start(
         self,

@@ -75,10 +75,8 @@ def in_a_process(name: str, treebank: Path, rounds: int) -> dict[str, Any]:
     return result
 
 
-def names_for(treebank: Path) -> list[str]:
-    """All parsers of the treebank's language."""
-    (path,) = treebank.glob("*-ud-test.conllu")
-    lang = path.name.partition("_")[0]
+def names_for(lang: str) -> list[str]:
+    """All parsers of a language."""
     models = list_models(read_settings())
     return [model.name for model in models if serves(model, lang) and not model.problem]
 
@@ -146,14 +144,16 @@ def main() -> None:
     if given.one:
         print(json.dumps(measured(given.one, given.treebank[0], given.rounds)))
         return
-    results, names = [], given.parser or names_for(given.treebank[0])
+    results = []
     for treebank in given.treebank:
-        for name in given.parser or names_for(treebank):
+        (path,) = treebank.glob("*-ud-test.conllu")
+        for name in given.parser or names_for(path.name.partition("_")[0]):
             results.append(in_a_process(name, treebank, given.rounds))
             print(table(results[-1:]).splitlines()[-1], flush=True)
     print(table(results))
     content = {"results": results}
     if given.xnli:
+        names = given.parser or names_for("en")
         content["backfill_seconds"] = backfills(given.xnli, names, given.rounds)
     write_result("parsers", content, libraries=LIBRARIES)
     if given.picture:

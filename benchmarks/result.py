@@ -19,11 +19,8 @@ def write_result(
 ) -> None:
     """Write ``results/NAME-DATE.json``: date, machine, versions of libraries, and the content.
 
-    Args:
-        name: Of the benchmark; ``{date}`` stands for the date, at the end by default.
-        content: What was measured.
-        libraries: Packages whose versions are noted, those that are installed.
-        **machine: What else is to be known about the machine, such as threads.
+    ``libraries`` that are not installed are left out; ``machine`` adds to what is known of it, such
+    as threads.
     """
     now = datetime.now(UTC)
     whole = {
@@ -32,8 +29,7 @@ def write_result(
         "versions": {"python": platform.python_version(), **dict(_versions(libraries))},
         **content,
     }
-    place = name if "{date}" in name else f"{name}-{{date}}"
-    path = RESULTS / f"{place.format(date=now.date().isoformat())}.json"
+    path = RESULTS / f"{name}-{now.date()}.json"
     path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     print(f"written to {path}")
 

@@ -352,7 +352,7 @@ def tell(row: dict[str, Any]) -> None:
 def write(rows: list[dict[str, Any]], rounds: int, words: int) -> None:
     content = {"rounds": rounds, "most_words": words, "rows": four_digits(rows)}
     libraries = ("pyarrow", "deltalake", "duckdb")
-    write_result(f"scale-{{date}}-{rows[-1]['rows']}", content, libraries=libraries)
+    write_result(f"scale-{rows[-1]['rows']}", content, libraries=libraries)
 
 
 if __name__ == "__main__":

@@ -223,8 +223,8 @@ class Settings(BaseSettings):
         ge=1,
         description="Memory of all loaded models and their workers. To load another one, the "
         "service unloads the models unused for longest. A single model may exceed the limit. A "
-        "model never loaded is expected to take four times its files plus 100 MB (400 with "
-        "torch). GPU memory is not counted.",
+        "model never loaded is expected to take four times its files plus 100 MB (400 for "
+        "neural models). GPU memory is not counted.",
     )
     worker_max_texts: int = Field(
         default=100_000,

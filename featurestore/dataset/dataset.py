@@ -88,10 +88,11 @@ class FeatureDataset(StreamedDataset):
         are joined by ``"; "``. The mode is that of the first part.
         """
         wanted = {"name": self.name, "tokenizer": self.card.tokenizer_fingerprint}
+        described = self._store.fingerprints.all("split").values()
         origins = [
             origin
             for split, lang in self.parts
-            for origin in self._store.fingerprints.all("split").values()
+            for origin in described
             if {**wanted, "split": split, "lang": lang}.items() <= origin.items()
         ]
         return DatasetSpec(

@@ -104,7 +104,7 @@ class FeatureTables:
     def existing(
         self, name: str, tokenizer: str, split: str, lang: str, example_keys: Sequence[str]
     ) -> set[str]:
-        """Those of ``example_keys`` that a partition of a dataset, which need not exist, holds."""
+        """The ``example_keys`` that a partition of a dataset holds; it need not exist."""
         card = self.card_of(name, tokenizer)
         if card is None or not example_keys:
             return set()

@@ -16,19 +16,12 @@ from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
 from service.parsers.records import ModelRecord, RecordedFile, model_card
 from service.parsers.registry import BACKENDS, find_parser, list_models, serves
-from service.parsers.words.folder import (
-    BACKEND,
-    CARD,
-    FAMILY,
-    RELATIONS,
-    SEGMENTATION,
-    TOKENIZER,
-    WORDS,
-)
+from service.parsers.words.folder import BACKEND, CARD, FAMILY, SEGMENTATION
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
 from syntax.errors import ConflictError, ModelLoadError, SpecError
 from syntax.fingerprint import file_sha256
+from syntax.parsing.folder import RELATIONS, TOKENIZER, WORDS
 
 NO_WORDS: Final = "none"
 

@@ -1,4 +1,7 @@
-"""The folder of a parser of running text, which the trainer writes and the service reads."""
+"""The folder of a parser of running text, which the trainer writes and the service reads.
+
+A parser of given words (`service.parsers.words`) has files of the same names and other content.
+"""
 
 from __future__ import annotations
 

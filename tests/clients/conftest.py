@@ -47,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(store: Path) -> Iterator[Client]:
-    """Of a service in this process, over that store."""
+    """A client of a service in this process, over that store."""
     with Client.embedded(str(store), workers=1, job_workers=1) as client:
         yield client
 

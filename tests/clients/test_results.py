@@ -1,4 +1,4 @@
-"""What answers become: dtypes of arrays, and no word as -1; the rest is in `test_client`."""
+"""Results of answers: dtypes of arrays, and no word as -1; the rest is in `test_client`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
+import time
 from operator import attrgetter
 from pathlib import Path
 
@@ -256,6 +258,36 @@ def stored_examples(store) -> set[str]:
         return set(store.dataset("written").columns(["example_key"])["example_key"].to_pylist())
     except UnknownDatasetError:
         return set()
+
+
+@pytest.mark.slow
+def test_a_kill_leaves_no_example_without_its_parse(tmp_path, writers) -> None:
+    """Deletions and appends of other examples are killed at random moments, again and again."""
+    chance = random.Random(0)
+    uri = tmp_path / "store"
+    with open_store(uri) as store:
+        for trial in range(8):
+            doomed = writers.start("complete", uri, f"{trial}", 1, 8).finish()
+            kept = writers.start("complete", uri, f"{trial}-kept", 1, 3).finish()
+            deleting = writers.start("delete", uri, f"{trial}", 8, 1)
+            writing = writers.start("complete", uri, f"{trial}-more", 100_000, 3)
+            time.sleep(chance.uniform(0, 0.6))
+            deleting.kill()
+            writing.kill()
+            acknowledged = deleting.finish()
+            kept += writing.finish()
+            with open_store(uri) as fresh:
+                assert not fresh.parses.contains(acknowledged).any()
+                assert not stored_examples(fresh) & set(acknowledged)
+                assert set(kept) <= stored_examples(fresh)
+                assert validate_store(fresh).problem_count == 0
+                held = fresh.parses.contains(doomed).tolist()
+                left = [key for key, here in zip(doomed, held, strict=True) if here]
+                if left:
+                    delete_parses(fresh, left)
+                assert not stored_examples(fresh) & set(doomed)
+            store.parses.refresh()
+            assert store.parses.get_many(doomed) == {}
 
 
 @pytest.mark.slow

@@ -18,4 +18,5 @@ from .trials import CASTS, ROUNDS, run_store
 def test_nothing_acknowledged_is_lost(tmp_path, writers, cast, seed) -> None:
     trials = run_store(tmp_path, writers, cast, f"{cast} {seed}")
     assert trials.counts["kills"] >= ROUNDS
-    assert trials.parses or trials.examples
+    if cast != "deletions":  # which leave as much as they have time for
+        assert len(trials.parses) + len(trials.examples) > ROUNDS

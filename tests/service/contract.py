@@ -78,7 +78,7 @@ READERS = {"json": read_json, "ndjson": read_ndjson, "conllu": read_conllu, "arr
 
 
 def without_pieces(item: Item) -> Item:
-    """What CoNLL-U has too."""
+    """The part that CoNLL-U has, too."""
     return {name: item[name] for name in item if name not in ("key", "pieces", *MATRICES)}
 
 

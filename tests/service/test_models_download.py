@@ -59,7 +59,7 @@ def left_over(folder: Path) -> list[str]:
 
 
 def put_part(folder: Path, server: FileServer, content: bytes) -> None:
-    """What an earlier run left, with the validator of the present file."""
+    """The part that an earlier run left, with the validator of the present file."""
     (folder / "model.part").write_bytes(content)
     validator = f'"{hashlib.md5(CONTENT).hexdigest()}"'
     note = {"url": f"{server.url}/model", "validator": validator}

@@ -12,7 +12,7 @@ from clients.cli import build_app
 
 
 def parsebank(*arguments: object, given: str | None = None) -> Result:
-    """What a command answers; ``given`` is its standard input."""
+    """Run a command; ``given`` is its standard input."""
     return CliRunner().invoke(build_app(), [*map(str, arguments)], input=given)
 
 
@@ -27,6 +27,6 @@ sys.exit(any(codes) or "torch" in sys.modules or "transformers" in sys.modules)
 
 
 def need_no_torch(*commands: list[object]) -> bool:
-    """Whether commands succeed in a process, and leave out torch, whose import takes seconds."""
+    """True if commands succeed in a process, and leave out torch, whose import takes seconds."""
     words = json.dumps([list(map(str, command)) for command in commands])
     return subprocess.run([sys.executable, "-c", LIGHT, words], check=False).returncode == 0

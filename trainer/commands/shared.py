@@ -21,11 +21,10 @@ ParserOption = Annotated[
 
 
 def quiet_transformers() -> None:
-    """Turn off the bars of loading weights, and reports of those that an encoder does not need."""
-    from transformers.utils.logging import disable_progress_bar, set_verbosity_error
+    """Turn off the progress bars of loading weights."""
+    from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    set_verbosity_error()
 
 
 def one_language(lang: str) -> str:

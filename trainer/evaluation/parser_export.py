@@ -23,6 +23,7 @@ from onnxruntime import InferenceSession
 from torch import Tensor, nn
 
 from syntax.errors import SpecError
+from syntax.parsing.folder import RELATIONS, WORDS
 from syntax.trees.ud import UPOS
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.trained import TrainedRun, load_run
@@ -33,8 +34,6 @@ from trainer.tasks import DependencyOptions
 from trainer.tasks.dependency import DependencyHead
 
 FORMAT: Final = 1
-WORDS: Final = "words.onnx"
-RELATIONS: Final = "relations.onnx"
 _WORDS_NAMES: Final = ("ids", "mask", "words", "sources", "real")
 _RELATIONS_NAMES: Final = ("states", "heads")
 _TOLERANCE: Final = 1e-4

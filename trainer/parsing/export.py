@@ -1,4 +1,4 @@
-"""Write a trained parser as three ONNX programs, which `service.parsers.words` runs.
+"""Write a trained parser as three ONNX programs, which `service.parsers.text` runs.
 
 They are built layer by layer from the weights: each matrix product is the integer one that training
 rounds for (`trainer.parsing.quantization`), and nothing depends on the number of windows or words.

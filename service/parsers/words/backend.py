@@ -24,16 +24,11 @@ from service.parsers.surface import Surface, joined_surface, within_limit
 from service.parsers.tokenizer import read_tokenizer
 from service.parsers.udpipe.backend import UdpipeParser, udpipe_version
 from service.parsers.words.encoding import Sentence, encode_sentence
-from service.parsers.words.folder import (
-    FAMILY,
-    SEGMENTATION,
-    TOKENIZER,
-    find_word_parsers,
-    read_card,
-)
+from service.parsers.words.folder import FAMILY, SEGMENTATION, find_word_parsers, read_card
 from service.parsers.words.program import Program
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError, UnparsableTextError
+from syntax.parsing.folder import TOKENIZER
 
 _BATCH_PIECES: Final = 4_096
 

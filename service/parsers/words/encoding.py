@@ -38,7 +38,7 @@ class Sentence:
 
 
 class Arrays(NamedTuple):
-    """A padded batch: the inputs of `service.parsers.words.folder.WORDS`, by name."""
+    """A padded batch: the inputs of ``words.onnx`` (`service.parsers.words.folder`), by name."""
 
     ids: Int64
     mask: NDArray[np.bool_]

@@ -1,6 +1,11 @@
 """The folder of an exported parser, found and read.
 
-``segmentation.udpipe``, which may be missing, is the UDPipe model that finds sentences and words.
+``words.onnx`` goes from pieces (B, L), bool mask (B, L), word of each piece (B, L), the word whose
+pieces give each word's state (B, W) and bool (B, W), true for a word, to states (B, W, D), scores
+of heads (B, W, H) and, for each column of tags, scores (B, W, T); other inputs are int64.
+``relations.onnx`` goes from states (B, W, D) and heads, int64 (B, W), to scores of relations
+(B, W, R). ``segmentation.udpipe``, which may be missing, is the UDPipe model that finds sentences
+and words.
 
 Letters in shapes: ``B`` sentences, ``L`` pieces, ``W`` words, ``H`` heads: ROOT and the words,
 ``D`` width, ``R`` relations, ``T`` tags.
@@ -17,22 +22,13 @@ from service.parsers.base import ModelFile
 from service.parsers.records import model_card
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError
+from syntax.parsing.folder import RELATIONS, TOKENIZER, WORDS
 
 BACKEND: Final = "parsebank.v1"
 FAMILY: Final = "parsebank"
 FORMAT: Final = 1
 
 CARD: Final = "parser.json"
-WORDS: Final = "words.onnx"
-"""From pieces (B, L), bool mask (B, L), word of each piece (B, L), the word whose pieces give each
-word's state (B, W) and bool (B, W), true for a word, to states (B, W, D), scores of heads
-(B, W, H) and, for each column of tags, scores (B, W, T). Other inputs are int64.
-"""
-
-RELATIONS: Final = "relations.onnx"
-"""From states (B, W, D) and heads, int64 (B, W), to scores of relations (B, W, R)."""
-
-TOKENIZER: Final = "tokenizer.json"
 SEGMENTATION: Final = "segmentation.udpipe"
 
 _NEEDED: Final = (CARD, WORDS, RELATIONS, TOKENIZER)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from service.parsers.columns import Annotation
 from service.parsers.onnx import open_program
 from service.parsers.words.encoding import Sentence, padded
-from service.parsers.words.folder import RELATIONS, TAGS, WORDS, ParserCard
+from service.parsers.words.folder import TAGS, ParserCard
+from syntax.parsing.folder import RELATIONS, WORDS
 from syntax.trees.mst import are_root, best_relations, spanning_tree
 
 _REMEDY: Final = "add the model again with this release"

@@ -14,7 +14,7 @@ from tests.featurestore.conftest import PARSER
 
 @pytest.fixture
 def shown(filled, run, records, make_record):
-    """What a command prints of the hundred pairs, their parses, and five by another parser."""
+    """Output of a command about the hundred pairs, their parses, and five by another parser."""
     filled.parses.append(records)
     filled.parses.append([make_record(r.parse, n, "b" * 32) for n, r in enumerate(records[:5])])
     filled.describe("b" * 32, "parser", {"name": "two"})

@@ -76,7 +76,7 @@ class Bench:
         return [StagedLine(n, n + 2, keys[n], body) for n, body in enumerate(bodies)]
 
     def watched(self, lines: list[StagedLine], bulk: bool = False) -> list[tuple[str, ...]]:
-        """What a try takes in hand that dies before its commits."""
+        """Texts in hand of a try that dies before its commits."""
         signals = Recorder(dies_at_announce=True)
         with pytest.raises(Killed):
             run_shard(self.shard(), lines, self.tools(bulk=bulk), signals)

@@ -1,4 +1,4 @@
-"""What a second backfill does when the parser or a limit is another one."""
+"""Second backfills, with another parser or limit."""
 
 from __future__ import annotations
 

@@ -15,11 +15,12 @@ from featurestore import open_store
 from service.parsers import ParseInput
 from service.parsers.base import Limits
 from syntax.errors import SpecError
+from syntax.parsing.folder import RELATIONS, WORDS
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.trainer.treebank import DOG, GO
 from tests.word_parser import load_added
 from trainer.data import device_batches
-from trainer.evaluation.parser_export import RELATIONS, WORDS, _checked, _export, _run
+from trainer.evaluation.parser_export import _checked, _export, _run
 from trainer.evaluation.trained import ask, load_run, open_language
 from trainer.nn.parser import Words
 from trainer.nn.parser_targets import WORDS as WORD_LABELS

@@ -359,7 +359,7 @@ def build(recipe, store) -> SyntaxModel:
 
 
 def told_by(code: str, **variables: str) -> list[str]:
-    """What a process with further variables prints."""
+    """Output of a process with further variables."""
     own = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -265,7 +265,7 @@ def test_states_of_words_without_pieces_are_those_of_the_word_before() -> None:
 
 
 def read_by(encoder: OrderFreeEncoder, batch: SyntaxBatch) -> torch.Tensor:
-    """What the layers are given."""
+    """Inputs of the layers."""
     seen = []
     handle = encoder.context.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     encoder(batch)

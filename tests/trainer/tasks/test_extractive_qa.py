@@ -251,7 +251,7 @@ def test_gold_positions_give_back_the_gold_answers(qa) -> None:
 
 @pytest.mark.parametrize(("split", "no_answer"), [("dev", False), ("test", True)])
 def test_questions_without_a_known_answer_are_not_scored(qa, split, no_answer) -> None:
-    """Where all have an answer, those that nobody answered; else those without a label."""
+    """Unanswered ones where a task has an answer to all; else those without a label."""
     data = qa.dataset("squad", split=split, lang="en")
     scorer = scored(task_of(no_answer=no_answer), data, task_of(no_answer=True))
     scores, unknown = scorer.scores(), [one for one in scorer.predictions() if one.right is None]

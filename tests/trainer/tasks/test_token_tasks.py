@@ -101,7 +101,7 @@ def test_the_loss_is_that_of_labelled_pieces_only(make_batch) -> None:
 
 
 def predictions_of(tagged, task, say, **options):
-    """What a model predicts of dev that says something of the targets of each batch."""
+    """Predictions of dev by a model that says something of the targets of each batch."""
     data, scorer = tagged.dataset(NAME, split="dev", lang="en"), task.scorer(None)
     assembly = AssemblySpec(**task.stream_options)
     for arrays in data.stream(batch_size=16, assembly=assembly, **options):

@@ -10,11 +10,10 @@ Letters in shapes: ``B`` sentences, ``L`` positions, ``W`` words, ``D`` width.
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 from collections.abc import Sequence
-from contextlib import redirect_stderr
 from importlib.metadata import version
-from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -176,11 +175,18 @@ def _export(
     shapes: tuple[dict[int, Any], ...],
     path: Path,
 ) -> None:
+    # It warns that torchvision is not there, of which no parser has an operator.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings(), redirect_stderr(StringIO()):
+        with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
-                module.eval(), inputs, dynamo=True, dynamic_shapes=shapes, input_names=names
+                module.eval(),
+                inputs,
+                dynamo=True,
+                dynamic_shapes=shapes,
+                input_names=names,
+                verbose=False,
             )
             assert program is not None
             program.save(path)

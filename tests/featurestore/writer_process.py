@@ -17,6 +17,7 @@ import resource
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,8 @@ def begin(
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file,) * 2)
     if user is not None:
+        for name in PRELOADED:  # which another user may not be able to read
+            import_module(name)
         os.chown(out, user, -1)
         os.setuid(user)
     work(*arguments)

@@ -36,7 +36,7 @@ from trainer.options import (
     StreamOptions,
     TrainingOptions,
 )
-from trainer.options.tagger import TaggerOptions
+from trainer.options.parser import TaggerOptions
 from trainer.recipes import RECIPES
 from trainer.reproduction.account import page
 

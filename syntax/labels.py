@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,8 @@ from syntax.examples import LabelSpec, LabelValue, SpanLabel
 
 Offsets = NDArray[np.int32]
 """Start and end character of each token of a text. *Shape:* (T, 2)."""
+
+_SPAN_LABEL: Final = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
 
 LARGEST_FLOAT: Final = float(np.finfo(np.float32).max)
 """Largest absolute value of a label of kind ``float``, which is stored in 32 bits."""
@@ -27,6 +30,11 @@ def token_offsets(tokens: Sequence[str]) -> Offsets:
     lengths = np.fromiter(map(len, tokens), np.int32, len(tokens))
     ends = np.cumsum(lengths + 1, dtype=np.int32) - 1
     return np.stack([ends - lengths, ends], axis=1)
+
+
+def are_span_labels(labels: Iterable[str]) -> bool:
+    """True of labels of tokens that are all ``O`` or as ``B-LOC``, in BIO, BIOUL or BIOES."""
+    return all(map(_SPAN_LABEL.fullmatch, labels))
 
 
 def is_local(label: LabelSpec) -> bool:

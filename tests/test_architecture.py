@@ -106,16 +106,14 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     ),
     "trainer": (
         {"", "checkpoint", "environment", "evaluation.predictions", "loader", "metrics"}
-        | {"outcomes", "requirements", "switches"},
-        {"accelerator", "batch", "denoising", "masking", "options", "progress", "restarts", "ring"},
+        | {"outcomes", "requirements"},
+        {"batch", "denoising", "masking", "options", "progress", "restarts", "ring"},
         {"matrices.forest", "models.outputs", "nn"},
         {"objectives", "tasks"},
         {"systems"},
         {"options.recipe", "options.settings"},
-        {"models", "matrices", "observers", "parses", "resume", "results", "schedule", "seeds"}
-        | {"stored"},
-        {"data", "recipes", "systems.*.recipes", "systems.*.graph_recipes"}
-        | {"systems.*.translation_recipes"},
+        {"models", "matrices", "observers", "resume", "results", "schedule", "seeds", "stored"},
+        {"data", "recipes", "systems.*.recipes"},
         {"evaluation", "loop", "parsing", "probing", "report", "streams"},
         {"api"},
         {"reproduction"},

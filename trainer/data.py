@@ -14,6 +14,7 @@ import torch
 from featurestore import OrderPolicy, with_repeated
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
+from syntax.batches.words import word_layout
 from syntax.contrast import Sampler, read_sampler
 from syntax.errors import SpecError, StoreError
 from syntax.examples import LabelSpec
@@ -23,7 +24,6 @@ from trainer.masking import with_masks
 from trainer.matrices.derive import node_arrays, with_matrices
 from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
 from trainer.options.settings import described
-from trainer.parses import parse_options, with_parses, with_targets
 from trainer.requirements import DataProfile, Requirements
 from trainer.ring import sender
 from trainer.stored import stored_part, task_labels
@@ -310,3 +310,42 @@ def assembly_of(recipe: Recipe, matrices: Sequence[str] | None = None) -> Assemb
         matrices=tuple(matrices),
         nodes=derives,
     )
+
+
+def reads_parses(recipe: Recipe) -> bool:
+    return recipe.task.reads_parses() or any(
+        one.reads_parses() for one in recipe.objectives if one.is_active(recipe.model.use_syntax)
+    )
+
+
+def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) -> FeatureDataset:
+    from featurestore import ParsedDataset
+
+    if not reads_parses(recipe) or isinstance(dataset, ParsedDataset):
+        return dataset
+    if recipe.model.reads_words:
+        raise SpecError(
+            f"{recipe.model.name} reads the states of words, and {recipe.task.name} or an "
+            "objective finds words among pieces; take a model that reads pieces"
+        )
+    return ParsedDataset(store, dataset)
+
+
+def parse_options(recipe: Recipe) -> dict[str, Any]:
+    return {"offsets": True} if reads_parses(recipe) else {}
+
+
+def with_targets(recipe: Recipe, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = dict(recipe.task.arrays(arrays))
+    if reads_parses(recipe) and "word_layout" not in found:
+        found["word_layout"] = word_layout(arrays)
+    for one in recipe.objectives:
+        if one.is_active(recipe.model.use_syntax):
+            found.update(one.targets(found))
+    return found
+
+
+def fitted(recipe: Recipe, dataset: FeatureDataset) -> Recipe:
+    """The recipe with what it leaves to the training examples, such as names of relations."""
+    objectives = tuple(one.fitted(dataset) for one in recipe.objectives)
+    return replace(recipe, task=recipe.task.fitted(dataset), objectives=objectives)

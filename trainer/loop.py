@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import torch
+from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate.state import AcceleratorState
 from accelerate.utils import set_seed
 from torch import nn
 
 from syntax.errors import SpecError
-from trainer.accelerator import new_accelerator
 from trainer.batch import SyntaxBatch
 from trainer.checkpoint import (
     clear_new,
@@ -376,3 +378,28 @@ def frozen_modules(model: nn.Module) -> nn.ModuleList:
     if learns and not any(learns):
         return nn.ModuleList([model])
     return nn.ModuleList(one for child in model.children() for one in frozen_modules(child))
+
+
+_PRECISION: Final = {"fp32": "no", "bf16": "bf16", "fp16": "fp16"}
+
+
+def new_accelerator(recipe: Recipe) -> Accelerator:
+    """One process of a run; all run on accelerators, or all on the CPU."""
+    precision = _PRECISION[recipe.training.precision]
+    # The parts of the model that belong to one stream have no gradients in steps of the others,
+    # and objectives none before they begin.
+    partial = bool(recipe.streams) or recipe.training.delay > 0
+    unused = [DistributedDataParallelKwargs(find_unused_parameters=True)] if partial else []
+    # It would keep the precision of the first run for the whole process, and refuse another.
+    AcceleratorState._reset_state()
+    # Without `cpu`, accelerate lets each process on the CPU train by itself.
+    accelerator = Accelerator(
+        cpu=not torch.accelerator.is_available(), mixed_precision=precision, kwargs_handlers=unused
+    )
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if accelerator.num_processes != started:
+        raise SpecError(
+            f"{started} processes were started, and {accelerator.num_processes} can train together "
+            f"on {accelerator.device.type}; start one, or set ACCELERATE_USE_CPU=true"
+        )
+    return accelerator

@@ -12,7 +12,7 @@ from syntax.examples import LabelSpec
 from syntax.lists import listed
 from syntax.registry import unknown_name
 from trainer.options import MAIN, DataOptions, Recipe, TaskOptions
-from trainer.options.checks import raise_all
+from trainer.options.settings import raise_all
 from trainer.results import recipe_of
 
 if TYPE_CHECKING:

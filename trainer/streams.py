@@ -16,13 +16,13 @@ from trainer.batch import SyntaxBatch
 from trainer.data import (
     Source,
     device_batches,
+    fitted,
     open_source,
     pinned_data,
     profile_data,
 )
 from trainer.evaluation.evaluate import check_labelled, check_languages
 from trainer.options import MAIN, Recipe, StreamOptions
-from trainer.parses import fitted
 from trainer.requirements import DataProfile
 
 if TYPE_CHECKING:

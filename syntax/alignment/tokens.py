@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
 from syntax.errors import InputError
+from syntax.labels import are_span_labels
 from syntax.trees.parse import Parse
 
-_SPAN_LABEL: Final = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
 _OPENING: Final = frozenset("BSU")
 _CLOSING: Final = frozenset("ESLU")
 
@@ -73,7 +72,7 @@ def project_labels(
     """
     if len(labels) != len(token_words):
         raise InputError(f"there are {len(labels)} labels for {len(token_words)} tokens")
-    if all(_SPAN_LABEL.fullmatch(label) for label in labels):
+    if are_span_labels(labels):
         return _project_spans(labels, token_words, words)
     return _project_plain(labels, token_words, words)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from syntax.batches.answers import example_rows
 from syntax.batches.naming import of_batch
 from syntax.errors import InputError, SpecError
+from syntax.labels import are_span_labels
 from syntax.matrices.offsets import offsets_of
 from syntax.variant import Variant, is_released
 
@@ -23,7 +23,6 @@ _NONE: Final = -1
 Labelled = Literal["first", "all"]
 TokenLabelled = Literal["first", "all", "words"]
 
-_SPAN_LABEL: Final = re.compile(r"O|[BIESLU]-.+", re.DOTALL)
 _PLACES: Final[Mapping[str, str]] = {
     "B": "BII",
     "I": "III",
@@ -194,7 +193,7 @@ def _gone_on(
 def _places(names: Sequence[str]) -> NDArray[np.int64]:
     """Id of each name at the first, a middle and the last of several words. *Shape:* (names, 3)."""
     ids = {name: number for number, name in enumerate(names)}
-    if not all(map(_SPAN_LABEL.fullmatch, names)):
+    if not are_span_labels(names):
         return np.repeat(np.arange(len(names))[:, None], 3, axis=1)
     rows = [
         [ids.get(letter + name[1:], _NONE) for letter in _PLACES.get(name[0], "OOO")]

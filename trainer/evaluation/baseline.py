@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from syntax.errors import ParsebankError
+from trainer.data import with_parses
 from trainer.options import Recipe
-from trainer.parses import with_parses
 from trainer.tasks.base import Task
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syntax.registry import Registry
-from trainer.metrics.base import NamedScores, share
+from trainer.metrics import NamedScores, share
 from trainer.metrics.significance import Floats, Metric, ratio
 
 CLASS_METRICS: Final[Registry[Metric]] = Registry("class metric")

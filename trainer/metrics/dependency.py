@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from trainer.metrics.base import NamedScores, share
+from trainer.metrics import NamedScores, share
 
 FUNCTION_RELATIONS: Final = frozenset(
     ("aux", "case", "cc", "clf", "cop", "det", "mark", "punct"),

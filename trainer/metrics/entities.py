@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trainer.metrics.base import share
+from trainer.metrics import share
 
 
 class Entity(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.metrics.base import NamedScores
+from trainer.metrics import NamedScores
 from trainer.metrics.entities import SpanScores, span_scores
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainer.metrics.base import NamedScores, share
+from trainer.metrics import NamedScores, share
 from trainer.metrics.entities import Reader, SpanScores, entities, entity_scores
 
 Pairs = Sequence[tuple[Sequence[str], Sequence[str]]]

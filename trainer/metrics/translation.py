@@ -10,7 +10,7 @@ import numpy as np
 
 from syntax.errors import SpecError
 from syntax.extras import missing_extra
-from trainer.metrics.base import NamedScores
+from trainer.metrics import NamedScores
 from trainer.metrics.significance import Floats, McNemar, sign_test
 
 _SMOOTHING: Final = "exp"

@@ -9,11 +9,11 @@ from transformers import AutoConfig, PretrainedConfig
 
 from syntax.errors import SpecError
 from trainer.nn.attention import SDPA
+from trainer.options.entries import MAIN
 from trainer.options.model import ModelOptions
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MixedStates
 from trainer.options.settings import section_from_json
-from trainer.options.stream import MAIN
 from trainer.options.task import TaskOptions
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 

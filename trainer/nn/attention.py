@@ -22,6 +22,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from syntax.errors import SpecError
+from trainer.batch import SyntaxBatch
 
 SDPA: Final = "parsebank_sdpa"
 EAGER: Final = "parsebank_eager"
@@ -304,3 +305,22 @@ AttentionInterface.register(SDPA, with_syntax(sdpa_attention_forward))
 AttentionMaskInterface.register(SDPA, sdpa_mask)
 AttentionInterface.register(EAGER, with_syntax(eager_attention))
 AttentionMaskInterface.register(EAGER, eager_mask)
+
+
+def never_empty(mask_BLL: Tensor, batch: SyntaxBatch) -> Tensor:
+    """The mask with its empty rows filled, and each padding position attending to itself alone.
+
+    A softmax over nothing is not defined. So a real position that may attend to nothing attends to
+    every real position, as in the releases, whose finite masks cancel out in such a row.
+    """
+    real_BL = batch.attention_mask_BL
+    mask_BLL = mask_BLL & real_BL[:, None, :]
+    empty_BL = ~mask_BLL.any(-1)
+    filled_BLL = mask_BLL | ((empty_BL & real_BL)[:, :, None] & real_BL[:, None, :])
+    return filled_BLL | torch.diag_embed(~real_BL)
+
+
+def masked_softmax(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Softmax over the allowed entries of the last axis; a row without any becomes zeros."""
+    masked = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    return masked.softmax(-1).masked_fill(~allowed, 0.0)

@@ -1,4 +1,4 @@
-"""An encoder: a torch module from a batch to states."""
+"""An encoder, a torch module from a batch to states; and the one that nothing is added to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.stock import new_encoder, run_encoder
 
 if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
@@ -59,3 +60,26 @@ class Encoder(nn.Module):
 
     def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
         """Finish a new model, which is not loaded from a folder: called once, before training."""
+
+
+class StockEncoder(Encoder):
+    """The states of a stock encoder as it is; objectives may teach it trees."""
+
+    gives: ClassVar[frozenset[str]] = frozenset({"hidden_states", "attentions"})
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
+        self.encoder = pretrained if pretrained is not None else new_encoder(config)
+        self.width = int(self.encoder.config.hidden_size)
+
+    @property
+    def stock(self) -> PreTrainedModel:
+        return self.encoder
+
+    def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
+        output = run_encoder(self.encoder, batch, **options)
+        return SyntaxEncoding(
+            last_hidden_state=output.last_hidden_state,
+            hidden_states=output.get("hidden_states"),
+            attentions=output.get("attentions"),
+        )

@@ -24,10 +24,8 @@ from trainer.nn.biaffine import (
     states_at,
     summed_loss,
 )
-from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLstm, SharedDropout, WordTransformer
-from trainer.nn.scalar_mix import ScalarMix
-from trainer.nn.words import WordStates
+from trainer.nn.words import CharLstm, ScalarMix, WordStates
 from trainer.options.parser import ParserOptions
 
 IMPOSSIBLE = -1e9
@@ -42,7 +40,7 @@ class Words(NamedTuple):
         sources: The word that tells the state of each word. *Shape:* (B, W).
         sentences: -1 on padding. *Shape:* (B, W).
         tags: 0 for none or an unknown one. *Shape:* (B, W).
-        chars: Ids (`trainer.nn.chars`), where the parser reads them. *Shape:* (B, W, C).
+        chars: Ids (`trainer.nn.words`), where the parser reads them. *Shape:* (B, W, C).
     """
 
     pieces: Tensor

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from syntax.batches import IGNORE
 from trainer.nn.biaffine import Biaffine, FeatureDropout, keep_torch_weights, states_at
+from trainer.nn.context import in_full_precision
 from trainer.nn.graph_parser import HIDDEN, SYMBOLS
-from trainer.nn.recurrent import in_full_precision
 
 Search: TypeAlias = Literal["arcs", "joint"]
 """The score of a beam's moves: of the arc alone, where the best relation of those that are kept

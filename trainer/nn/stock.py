@@ -62,16 +62,19 @@ def load_encoder(
     config: PretrainedConfig,
     attention: str | None = None,
     dtype: torch.dtype | str = torch.float32,
+    *,
+    cached: bool = False,
 ) -> PreTrainedModel:
     """A pretrained encoder without its pooler, from a folder or the model hub.
 
     ``attention`` is one of `ATTENTION`'s, taken where the family lets it; else transformers choose.
     Weights that are to be trained are float32, whatever the files hold: mixed precision keeps a
-    copy of them, and heads are float32. ``dtype="auto"`` leaves them as they are.
+    copy of them, and heads are float32. ``dtype="auto"`` leaves them as they are. With ``cached``
+    the hub is not asked: only its cache is read.
     """
     try:
         encoder: PreTrainedModel = AutoModel.from_pretrained(
-            name, dtype=dtype, **_from_hub(), **_how(config, attention)
+            name, dtype=dtype, **_from_hub(cached), **_how(config, attention)
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -95,9 +98,9 @@ def load_pooler(name: str, config: PretrainedConfig) -> nn.Linear:
     return dense
 
 
-def _from_hub() -> dict[str, Any]:
+def _from_hub(cached: bool = False) -> dict[str, Any]:
     """Leave to ask the hub for the model and, where PEFT is there, for an adapter."""
-    offline = {"local_files_only": is_offline()}
+    offline = {"local_files_only": cached or is_offline()}
     return {**offline, "adapter_kwargs": offline}
 
 
@@ -121,9 +124,19 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
     name = options.encoder
     if name in BUNDLED and options.weights == "pretrained":
         raise SpecError(f"{name} has no weights; set model.weights=random")
+    config = read_encoder_config(name)
+    if config.dtype in (torch.float16, torch.bfloat16):
+        config.dtype = None  # What is built from it is trained.
+    if options.weights == "random":
+        config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
+    return config
+
+
+def read_encoder_config(name: str, *, cached: bool = False) -> PretrainedConfig:
+    """The configuration of a stock encoder as it is; ``cached`` as for `load_encoder`."""
     try:
         config: PretrainedConfig = AutoConfig.from_pretrained(
-            BUNDLED.get(name, name), local_files_only=is_offline()
+            BUNDLED.get(name, name), local_files_only=cached or is_offline()
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -132,10 +145,6 @@ def load_encoder_config(options: ModelOptions, special: SpecialTokens) -> Pretra
             f"{name} is of type {config.model_type!r}, which is no encoder by itself; give a model "
             "of one stack of layers, such as BERT or XLM-R"
         )
-    if config.dtype in (torch.float16, torch.bfloat16):
-        config.dtype = None  # What is built from it is trained.
-    if options.weights == "random":
-        config.vocab_size, config.pad_token_id = special.vocab_size, special.pad_id
     return config
 
 

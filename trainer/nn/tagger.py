@@ -16,9 +16,8 @@ from syntax.batches import IGNORE
 from trainer.nn.biaffine import mean_loss
 from trainer.nn.context import BiLstm
 from trainer.nn.crf import ConditionalRandomField, bioul_names
-from trainer.nn.scalar_mix import ScalarMix
-from trainer.nn.words import WordStates
-from trainer.options.tagger import TaggerOptions
+from trainer.nn.words import ScalarMix, WordStates
+from trainer.options.parser import TaggerOptions
 
 
 class Tokens(NamedTuple):

@@ -4,6 +4,11 @@ To add one, write a module (`trainer.objectives.base.Objective`) and a dataclass
 add a line here; the contract test runs over the registry. Nothing here imports torch.
 """
 
+from dataclasses import dataclass
+from typing import Final
+
+from syntax.registry import Registry
+from syntax.variant import Switch
 from trainer.objectives.adversary_options import AdversaryOptions
 from trainer.objectives.options import (
     DependencyObjectiveOptions,
@@ -15,9 +20,20 @@ from trainer.objectives.options import (
     UposTaggingOptions,
     XposTaggingOptions,
 )
-from trainer.objectives.registry import OBJECTIVES, ObjectiveEntry
 from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
-from trainer.switches import Switch
+from trainer.options.objective import ObjectiveOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveEntry:
+    """An objective; its module is imported when it is used, so recipes are listed without torch."""
+
+    options: type[ObjectiveOptions]
+    module: str
+    switches: tuple[Switch, ...] = ()
+
+
+OBJECTIVES: Final[Registry[ObjectiveEntry]] = Registry("objective")
 
 _PHRASE_SWITCHES = (
     Switch(

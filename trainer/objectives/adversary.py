@@ -38,7 +38,7 @@ from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.discriminator import Discriminator, StrongDiscriminator
 from trainer.nn.encoder import Encoder
 from trainer.objectives.adversary_options import READ, AdversaryOptions
-from trainer.options.stream import MAIN
+from trainer.options.entries import MAIN
 
 if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig

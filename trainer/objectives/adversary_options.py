@@ -14,8 +14,8 @@ from trainer.nn.positions import every_position, word_positions
 from trainer.options.objective import ObjectiveOptions
 
 if TYPE_CHECKING:
+    from trainer.options.entries import StreamOptions
     from trainer.options.recipe import Recipe
-    from trainer.options.stream import StreamOptions
 
 READ: Final = "adversary_positions"
 """Positions whose states the discriminator reads, -1 for none. *Shape:* (B, W)."""

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from syntax.errors import SpecError
-from trainer.objectives.registry import OBJECTIVES
+from trainer.objectives import OBJECTIVES
 from trainer.options.objective import ObjectiveOptions
 from trainer.options.parser import MixedStates
 

@@ -13,8 +13,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding, layers_of
 from trainer.nn.encoder import Encoder
-from trainer.nn.scalar_mix import ScalarMix
-from trainer.nn.words import WordStates
+from trainer.nn.words import ScalarMix, WordStates
 from trainer.objectives.base import needed_for_mix
 from trainer.objectives.options import XposTaggingOptions
 

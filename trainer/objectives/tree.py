@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from syntax.contrast.base import PADDING
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.attention import masked_softmax
 from trainer.nn.contrastive import examples_of, info_nce, mean_over
 from trainer.nn.encoder import Encoder
-from trainer.nn.masks import masked_softmax
 from trainer.objectives.options import TREE_ARRAYS, TreeContrastOptions
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from torch.nn import functional as F
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.attention import masked_softmax
 from trainer.nn.encoder import Encoder
-from trainer.nn.masks import masked_softmax
 from trainer.nn.stock import is_causal
 from trainer.objectives.shown_options import PLANTING_ARRAYS, TreePlantingOptions
 

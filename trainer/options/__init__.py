@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     )
     from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
     from trainer.options.data import DataOptions, SeparatorEdge
-    from trainer.options.model import ModelOptions
+    from trainer.options.entries import MAIN, GroupOptions, OptimizerOptions, StreamOptions
+    from trainer.options.model import ModelOptions, StockOptions
     from trainer.options.objective import ObjectiveOptions
-    from trainer.options.optimizer import GroupOptions, OptimizerOptions
     from trainer.options.parser import ParserOptions
     from trainer.options.recipe import Recipe
-    from trainer.options.stream import MAIN, StreamOptions
     from trainer.options.task import TaskOptions
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from trainer.systems.plbart.options import PlbartOptions
     from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
     from trainer.systems.sla.options import SlaOptions
-    from trainer.systems.synclm.options import StockOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.systems.transformer.options import TransformerOptions
     from trainer.systems.udprlm.options import UdPrlmOptions
@@ -123,12 +121,11 @@ _HOMES: Final = {
     ),
     "trainer.objectives.shown_options": ("TreePlantingOptions", "TreeRegOptions"),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
-    "trainer.options.model": ("ModelOptions",),
+    "trainer.options.entries": ("MAIN", "GroupOptions", "OptimizerOptions", "StreamOptions"),
+    "trainer.options.model": ("ModelOptions", "StockOptions"),
     "trainer.options.objective": ("ObjectiveOptions",),
-    "trainer.options.optimizer": ("GroupOptions", "OptimizerOptions"),
     "trainer.options.parser": ("ParserOptions",),
     "trainer.options.recipe": ("Recipe",),
-    "trainer.options.stream": ("MAIN", "StreamOptions"),
     "trainer.options.task": ("TaskOptions",),
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
@@ -139,7 +136,6 @@ _HOMES: Final = {
     "trainer.systems.plbart.options": ("PlbartOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions", "SgNetTransformerOptions"),
     "trainer.systems.sla.options": ("SlaOptions",),
-    "trainer.systems.synclm.options": ("StockOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),

@@ -6,12 +6,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from syntax.errors import SpecError
-from trainer.options.checks import check_unique
 from trainer.options.data import DataOptions
+from trainer.options.entries import MAIN, OptimizerOptions, StreamOptions, check_unique
 from trainer.options.model import ModelOptions
 from trainer.options.objective import ObjectiveOptions
-from trainer.options.optimizer import OptimizerOptions
-from trainer.options.stream import MAIN, StreamOptions
 from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -16,7 +16,6 @@ from syntax.lists import listed
 from syntax.registry import unknown_name
 from syntax.strict_json import parse_json
 from trainer.objectives import OBJECTIVES
-from trainer.options.checks import raise_all
 from trainer.options.data import DataOptions
 from trainer.options.model import ModelOptions
 from trainer.options.objective import ObjectiveOptions
@@ -272,3 +271,12 @@ def _described(kind: Any) -> str:
     if is_dataclass(kind):
         return "an object in JSON, with its options"
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+
+
+def raise_all(faults: Sequence[ParsebankError]) -> None:
+    """Raise the one fault, or an error that lists all of them; nothing without any."""
+    if len(faults) > 1:
+        listed = "".join(f"\n  {fault.message}" for fault in faults)
+        raise SpecError(f"there are {len(faults)} mistakes:{listed}")
+    if faults:
+        raise faults[0]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel
 
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
@@ -18,6 +17,7 @@ from syntax.fingerprint import file_sha256, fingerprint
 from syntax.parsing.folder import CARD, EXACT, FORMAT, TOKENIZER
 from syntax.tokenizers import special_tokens_of
 from syntax.trees.conllu.treebank import Treebank
+from trainer.nn.stock import load_encoder, read_encoder_config
 from trainer.nn.tokenizer import fast_tokenizer
 from trainer.parsing.corpus import gold_sentences
 from trainer.parsing.export import export_programs
@@ -86,9 +86,8 @@ def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialT
     special = special_tokens_of(tokenizer, dict(found.special_tokens_map))
     if special is None:
         raise SpecError(f"the tokenizer of {plan.encoder} puts no tokens around a text")
-    encoder = AutoModel.from_pretrained(
-        plan.encoder, add_pooling_layer=False, local_files_only=True
-    )
+    config = read_encoder_config(plan.encoder, cached=True)
+    encoder: Any = load_encoder(plan.encoder, config, dtype="auto", cached=True)
     if plan.layers is not None:
         encoder.encoder.layer = encoder.encoder.layer[: plan.layers]
         encoder.config.num_hidden_layers = plan.layers

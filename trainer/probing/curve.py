@@ -18,9 +18,9 @@ from syntax.errors import SpecError
 from trainer.metrics.significance import difference
 from trainer.probing import classifier, structure
 from trainer.probing.classifier import Vectors
-from trainer.probing.encoded import Encoded
 from trainer.probing.items import MASK, Items, class_shares, control_gold, features, items_of
 from trainer.probing.options import DEV, STRUCTURE, TEST, TRAIN, ProbeOptions, Target
+from trainer.probing.words import Encoded
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -13,9 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.probing.encoded import Encoded
 from trainer.probing.options import probed_label
-from trainer.probing.words import WORD_PROBES
+from trainer.probing.words import WORD_PROBES, Encoded
 from trainer.tasks.classes import class_ids
 
 MASK: Final = "mask"

@@ -11,9 +11,9 @@ from syntax.strict_json import parse_json, strict_json
 from trainer.evaluation.trained import load_run
 from trainer.nn.stock import BUNDLED
 from trainer.probing.curve import curve
-from trainer.probing.encoded import Encoded
 from trainer.probing.options import SPLITS, ProbedData, ProbeOptions
 from trainer.probing.states import LayeredEncoder, RunLayers, StockLayers, encode
+from trainer.probing.words import Encoded
 from trainer.results import RESULT, read_json, write_json
 from trainer.systems.frozen.options import FrozenOptions
 

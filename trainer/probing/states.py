@@ -22,7 +22,7 @@ from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.data import MATRICES_OF_A_BATCH, assembly_of, matrices_of
 from trainer.nn.stock import run_pieces
-from trainer.probing.encoded import Encoded
+from trainer.probing.words import Encoded
 from trainer.systems.frozen.options import FrozenOptions
 from trainer.systems.frozen.states import BATCH, piece_means, stock_encoder, window_of
 from trainer.systems.frozen.words import word_arrays

@@ -19,8 +19,8 @@ from syntax.matrices import tree_depth, tree_distance
 from syntax.trees.ud import upos_id
 from trainer.batch import SyntaxBatch
 from trainer.nn.probes import DepthProbe, DistanceProbe
-from trainer.probing.encoded import Encoded
 from trainer.probing.options import StructureOptions, Target
+from trainer.probing.words import Encoded
 from trainer.tasks import StructuralProbeOptions
 from trainer.tasks.structural_probe import ProbeScorer
 

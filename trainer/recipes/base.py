@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from syntax.registry import Registry
-from trainer.options import DataOptions, Recipe
+from trainer.options import (
+    DataOptions,
+    ObjectiveOptions,
+    Recipe,
+    TreeDepthOptions,
+    TreeDistanceOptions,
+)
 from trainer.options.settings import with_settings
 
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe")
@@ -30,6 +36,17 @@ def whole_sentences(dataset: str) -> DataOptions:
         policy="none",
         joint_root=False,
         separator_edge="none",
+    )
+
+
+def probes(weight: float, rank: int = 64) -> tuple[ObjectiveOptions, ...]:
+    """Both structural probes on the states of Syntax-MBERT's graph encoder, of the weight alpha.
+
+    Those of weight 0 are not built; settings can give them one.
+    """
+    return (
+        TreeDistanceOptions(weight=weight, states="syntax", rank=rank),
+        TreeDepthOptions(weight=weight, states="syntax", rank=rank),
     )
 
 

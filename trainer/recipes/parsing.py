@@ -21,7 +21,7 @@ from trainer.options import (
     SyntaxBertOptions,
     TrainingOptions,
 )
-from trainer.options.tagger import TaggerOptions
+from trainer.options.parser import TaggerOptions
 from trainer.recipes.base import RECIPES, variant
 
 _ENCODER = SyntaxBertOptions(use_syntax=False)

@@ -6,8 +6,7 @@ No paper has these figures: they were chosen so that every part is small and the
 from __future__ import annotations
 
 from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
-from trainer.recipes.base import RECIPES
-from trainer.systems.syntax_mbert.probes import probes
+from trainer.recipes.base import RECIPES, probes
 
 
 def sample() -> Recipe:

@@ -8,8 +8,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from syntax.registry import Registry
+from syntax.variant import Switch
 from trainer.options.model import ModelOptions
-from trainer.switches import Switch
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
-from trainer.metrics.base import share
+from trainer.metrics import share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.encoder import Encoder
 from trainer.nn.stock import is_causal

@@ -16,8 +16,8 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
+from trainer.metrics import NamedScores, share
 from trainer.metrics.answers import Rules, answer_scores, best_threshold
-from trainer.metrics.base import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import ExtractiveQaOptions

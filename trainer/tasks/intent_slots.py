@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import NamedScores
+from trainer.metrics import NamedScores
 from trainer.metrics.entities import SpanScores
 from trainer.metrics.tagging import Pairs, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding

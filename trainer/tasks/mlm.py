@@ -18,7 +18,7 @@ from torch import Tensor
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
 from trainer.masking import MASKED_ARRAYS, POSITIONS, TARGETS
-from trainer.metrics.base import NamedScores, share
+from trainer.metrics import NamedScores, share
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.decoder import PieceDecoder
 from trainer.nn.earlier import run_weights

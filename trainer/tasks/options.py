@@ -22,14 +22,15 @@ from syntax.variant import Variant
 from trainer.metrics.answers import Rules
 from trainer.options.parser import (
     BIAFFINE,
+    LINEAR,
     ParserOptions,
+    TaggerOptions,
     Trees,
     cut_trees,
     fitted_parser,
     universal,
     words_with,
 )
-from trainer.options.tagger import LINEAR, TaggerOptions
 from trainer.options.task import TaskOptions
 from trainer.tasks.next_pieces import NextPieces
 

@@ -22,7 +22,7 @@ from syntax.examples import LabelSpec
 from syntax.trees.ud import upos_id
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import NamedScores
+from trainer.metrics import NamedScores
 from trainer.metrics.probes import edges_of, mean_over_lengths, root_of, spearman
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.nn.probes import DepthProbe, DistanceProbe

@@ -18,7 +18,7 @@ from trainer.metrics.entities import Reader, entities, tokens_tagged
 from trainer.metrics.tagging import TaggingScores, tagging_scores, tagging_shares
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.tagger import Tokens, TokenTagger
-from trainer.options.tagger import LINEAR
+from trainer.options.parser import LINEAR
 from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import TokenClassificationOptions
 from trainer.tasks.tokens import (

@@ -16,7 +16,7 @@ from syntax.examples import LabelSpec
 from trainer.batch import SyntaxBatch
 from trainer.denoising import IGNORED
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import share
+from trainer.metrics import share
 from trainer.metrics.translation import (
     TranslationScores,
     bleu_counts,

@@ -10,7 +10,7 @@ import torch
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.base import NamedScores
+from trainer.metrics import NamedScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
 from trainer.tasks.base import Head, MeanLoss, Task
 

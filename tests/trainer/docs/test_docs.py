@@ -9,8 +9,7 @@ import pytest
 from trainer.nn.stock import BUNDLED
 from trainer.objectives import OBJECTIVES
 from trainer.options import DataOptions, TrainingOptions
-from trainer.recipes import RECIPES
-from trainer.recipes.switches import switches
+from trainer.recipes import RECIPES, switches
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 

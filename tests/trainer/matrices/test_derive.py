@@ -1,4 +1,9 @@
+"""Every matrix that the host makes is made alike on a device, from the nodes of whole sequences."""
+
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,89 +11,241 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainer.batch import UNREACHABLE
-from trainer.matrices.forest import DeviceForest
+from syntax.batches import AssemblySpec, FlatExamples, SpecialTokens, Template, assemble_batch
+from syntax.errors import SpecError, UnknownNameError
+from syntax.matrices import MATRICES, distance_weights
+from trainer.batch import UNREACHABLE, SyntaxBatch
+from trainer.matrices.derive import node_arrays, on_device, with_matrices
+from trainer.systems.gate.relations import distance_weights as device_weights
+
+BERT = SpecialTokens(prefix=(101,), separator=(102,), suffix=(102,), pad_id=0, vocab_size=200)
+FIELDS = {"distance": "distance_BLL", "depth": "depth_BL", "ancestor": "ancestor_BLL"}
+SETTINGS = (
+    "sla_distance(variant=as_released)",
+    "sla_mask(threshold=1)",
+    "sla_mask(punctuation=true,threshold=2,variant=as_released)",
+    "gate_distance(keep=0)",
+    "gate_distance(keep=2)",
+    "gate_distance(keep=-1)",
+    "gate_weights(keep=1,threshold=4)",
+    "gate_weights(variant=as_released)",
+    "sgnet_mask(variant=as_released)",
+    "sgnet_mask(variant=convert_span)",
+)
+DERIVED = (*(name for name in MATRICES if name.removesuffix(".v1") not in FIELDS), *SETTINGS)
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    ),
+]
 
 
 @st.composite
-def forests(draw: st.DrawFn) -> list[int]:
-    size = draw(st.integers(1, 12))
+def sentences(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Head and word of each piece: a forest of words, some of several pieces."""
+    size = draw(st.integers(1, 6))
     order = draw(st.permutations(range(size)))
     parents = [-1] * size
     for position in range(1, size):
         parents[order[position]] = draw(st.sampled_from([-1, *order[:position]]))
-    return parents
+    counts = [draw(st.integers(1, 3)) for _ in range(size)]
+    first = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    return [
+        (first[word] if piece else first[parent] if parent >= 0 else -1, word)
+        for word, parent in enumerate(parents)
+        for piece in range(counts[word])
+    ]
 
 
-def slow(parents: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By repeated relaxation over the edges, unlike both the kernel and the doubling."""
-    size = len(parents)
-    distance = np.where(np.eye(size, dtype=bool), 0, 10_000)
-    for _ in range(size):
-        for child, parent in enumerate(parents):
-            if parent >= 0:
-                through = np.minimum(distance[child], distance[parent] + 1)
-                distance[child] = through
-                distance[parent] = np.minimum(distance[parent], through + 1)
-    ancestor = np.eye(size, dtype=bool)
-    for _ in range(size):
-        for child, parent in enumerate(parents):
-            if parent >= 0:
-                ancestor[child] |= ancestor[parent]
-    return distance, ancestor.sum(1) - 1, ancestor
+@st.composite
+def segments(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+    """Head, word and sentence of each piece of one or two sentences; one piece may have no word."""
+    rows: list[tuple[int, int, int]] = []
+    for number in range(draw(st.integers(1, 2))):
+        start, words = len(rows), 1 + max((word for _, word, _ in rows), default=-1)
+        pieces = draw(sentences())
+        rows += [(head + start if head >= 0 else -1, word + words, number) for head, word in pieces]
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(rows)))
+        rows = [(head + (head >= at), word, number) for head, word, number in rows]
+        rows.insert(at, (-2, -1, -1))
+    return rows
 
 
-def pad(trees: list[list[int]], width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    parents = torch.full((len(trees), width), -1, dtype=torch.int32)
-    for row, tree in enumerate(trees):
-        parents[row, : len(tree)] = torch.tensor(tree)
-    return parents, torch.tensor([len(tree) for tree in trees], dtype=torch.int32)
+@st.composite
+def examples(draw: st.DrawFn) -> FlatExamples:
+    """One to three examples of two segments with marks and tags."""
+    texts = [draw(segments()) for _ in range(2 * draw(st.integers(1, 3)))]
+    rows = np.array([row for text in texts for row in text], np.int32)
+    size = len(rows)
+    marks = st.lists(st.sampled_from([0, 0, 0, 1]), min_size=size, max_size=size)
+    tags = st.lists(st.integers(0, 17), min_size=size, max_size=size)
+    return FlatExamples(
+        input_ids=np.arange(size, dtype=np.int32),
+        head=rows[:, 0],
+        word_ids=rows[:, 1],
+        sentence_ids=rows[:, 2],
+        upos=np.array(draw(tags), np.uint8),
+        deprel=np.zeros(size, np.uint8),
+        marks=np.array(draw(marks), np.uint8),
+        segment_offsets=np.concatenate([[0], np.cumsum([len(text) for text in texts])]),
+        example_offsets=np.arange(0, len(texts) + 1, 2),
+    )
 
 
-def derived(parents: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Distances, depths and ancestors of forests of which a batch shows every node."""
-    own = torch.arange(parents.shape[1], device=parents.device)
-    place = torch.where(own < lengths[:, None], own, -1)
-    nothing = torch.zeros_like(place, dtype=torch.uint8)
-    forest = DeviceForest.of(parents, place, place, nothing.bool(), nothing)
-    return forest.distance_BNN, forest.depth_BN, forest.ancestor_BNN
+SPECS = st.fixed_dictionaries(
+    {
+        "policy": st.sampled_from(["attach", "broadcast", "chain", "none", "copy_head"]),
+        "joint_root": st.booleans(),
+        "separator_edge": st.sampled_from(["root", "last_piece", "none"]),
+        "pad_to_multiple_of": st.sampled_from([1, 8]),
+    }
+)
+CUTS = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {
+            "max_length": st.integers(5, 20),
+            "truncation_side": st.sampled_from(["right", "left"]),
+        }
+    ),
+    st.fixed_dictionaries({"segment_limits": st.tuples(st.integers(1, 6), st.integers(1, 6))}),
+    st.fixed_dictionaries(
+        {
+            "max_length": st.integers(9, 14),
+            "stride": st.integers(1, 3),
+            "truncation": st.just("only_second"),
+            "segment_limits": st.just((3, None)),
+        }
+    ),
+    st.just({"template": Template.of(("a", "b"), "a b", "b")}),
+    st.just({"level": "sentence", "truncation": "only_second"}),
+)
 
 
-def check(trees: list[list[int]], width: int, device: str = "cpu") -> None:
-    parents, lengths = pad(trees, width)
-    found = derived(parents.to(device), lengths.to(device))
-    distance, depth, ancestor = (tensor.cpu().numpy() for tensor in found)
-    none = UNREACHABLE[found[0].dtype]
-    for row, tree in enumerate(trees):
-        size = len(tree)
-        paths, depths, ancestors = slow(tree)
-        expected = np.full((width, width), none)
-        expected[:size, :size] = np.where(paths >= 10_000, none, paths)
-        assert (distance[row] == expected).all()
-        assert (depth[row, :size] == depths).all()
-        assert not depth[row, size:].any()
-        assert (ancestor[row, :size, :size] == ancestors).all()
-        assert ancestor[row].sum() == ancestors.sum()
+def on(device: str, arrays: dict[str, Any]) -> SyntaxBatch:
+    batch = SyntaxBatch.from_numpy(arrays, extras=node_arrays(arrays)).to(device)
+    return with_matrices(batch, DERIVED).to("cpu")
 
 
-@settings(max_examples=60)
-@given(st.lists(forests(), min_size=1, max_size=4), st.integers(0, 3))
-def test_derived_matrices_equal_the_slow_twin(trees: list[list[int]], extra: int) -> None:
-    check(trees, max(map(len, trees)) + extra)
+def plain(values: Any, name: str) -> np.ndarray:
+    """Values with -1 for "no path", whatever the dtype."""
+    array = np.asarray(values)
+    if "distance" not in name:
+        return array
+    top = np.iinfo(np.uint16).max if array.dtype == np.int32 else np.iinfo(array.dtype).max
+    return np.where(array == top, -1, array.astype(np.int64))
 
 
-@pytest.mark.parametrize("size", [128, 255, 256, 300])
-def test_a_chain_keeps_its_longest_path(size: int) -> None:
-    parents = torch.arange(-1, size - 1, dtype=torch.int32)[None]
-    distance, depth, ancestor = derived(parents, torch.tensor([size]))
-    assert distance.dtype == (torch.uint8 if size < 256 else torch.int32)
-    assert int(distance[0, 0, -1]) == int(depth[0, -1]) == size - 1
-    assert int(ancestor.sum()) == size * (size + 1) // 2
+def check(flat: FlatExamples, device: str, **options: Any) -> None:
+    spec = AssemblySpec(matrices=(*FIELDS, *DERIVED), nodes=True, **options)
+    arrays = assemble_batch(flat, BERT, spec)
+    batch = on(device, arrays)
+    for name in (*FIELDS, *DERIVED):
+        found = getattr(batch, FIELDS[name]) if name in FIELDS else batch.extra(name)
+        expected = plain(arrays[name], name)
+        np.testing.assert_array_equal(plain(found.numpy(), name), expected, err_msg=name)
+        assert (found.dtype == torch.bool) == (arrays[name].dtype == bool)
+        assert found.is_floating_point() == (arrays[name].dtype.kind == "f")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("width", [128, 300])
-def test_the_gpu_derives_what_the_slow_twin_does(width: int) -> None:
-    rng = np.random.default_rng(0)
-    trees = [[-1, *(int(rng.integers(-1, node)) for node in range(1, width))] for _ in range(3)]
-    check([*trees, list(range(-1, width - 1))], width, "cuda")
+@pytest.mark.parametrize("device", DEVICES)
+@settings(max_examples=30)
+@given(flat=examples(), spec=SPECS, cut=CUTS)
+def test_a_device_derives_what_the_host_does(
+    device: str, flat: FlatExamples, spec: dict[str, Any], cut: dict[str, Any]
+) -> None:
+    check(flat, device, **spec, **cut)
+
+
+def chain_of(size: int, flat_marks: bool = False) -> FlatExamples:
+    zeros = np.zeros(size, np.uint8)
+    marks = zeros.copy()
+    marks[[0, -1]] = flat_marks
+    whole = np.arange(size, dtype=np.int32)
+    return FlatExamples(
+        *(whole, whole - 1, whole, zeros, zeros, np.zeros(size, np.int32)),
+        segment_offsets=np.array([0, size]),
+        example_offsets=np.array([0, 1]),
+        marks=marks,
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [126, 254, 255, 300])
+def test_long_paths_fit(device: str, size: int) -> None:
+    check(chain_of(size, flat_marks=True), device, joint_root=False, max_length=size - 20)
+
+
+def test_distances_of_a_cut_example_run_through_what_was_cut() -> None:
+    heads = np.array([5, 0, 1, 5, 3, -1], np.int32)  # the root is cut off
+    flat = chain_of(6)
+    flat = replace(flat, head=heads)
+    spec = AssemblySpec(max_length=6, joint_root=False, nodes=True, matrices=())
+    arrays = assemble_batch(flat, BERT, spec)
+    assert arrays["parents"][0].tolist() == [-1, -1, 1, 2, -1, -1]
+    batch = on("cpu", arrays)
+    assert batch.distances()[0, 3].tolist() == [255, 2, 1, 0, 4, 255]
+
+
+def test_a_mark_on_a_later_piece_stands_for_its_word() -> None:
+    flat = chain_of(4)
+    words = np.array([0, 0, 1, 2], np.int32)  # 0 has two pieces; 1 and 2 hang from it
+    flat = replace(flat, head=np.array([-1, 0, 0, 0], np.int32), word_ids=words)
+    flat = replace(flat, marks=np.array([0, 1, 0, 0], np.uint8))
+    check(flat, "cpu", policy="broadcast", joint_root=False)
+    spec = AssemblySpec(policy="broadcast", joint_root=False, matrices=(), nodes=True)
+    distance = on("cpu", assemble_batch(flat, BERT, spec)).extra("gate_distance.v1")
+    assert distance[0, 1, 1:5].tolist() == [0, 0, 1, 1]
+
+
+def test_every_matrix_has_a_form_for_devices() -> None:
+    assert set(on_device()) == set(MATRICES)
+
+
+def test_nodes_are_small_and_there_only_if_asked_for() -> None:
+    asked = assemble_batch(chain_of(9), BERT, AssemblySpec(matrices=(), nodes=True))
+    sizes = {name: array.dtype.itemsize for name, array in asked.items() if "node_" in name}
+    assert sizes == {
+        **dict.fromkeys(("node_parents", "node_source", "node_column"), 2),
+        **dict.fromkeys(("node_special", "node_upos", "node_marks"), 1),
+    }
+    plain_batch = assemble_batch(chain_of(9), BERT, AssemblySpec(matrices=()))
+    assert not [name for name in plain_batch if name.startswith("node_")]
+    with pytest.raises(SpecError, match="nodes=True"):
+        node_arrays(plain_batch)
+    with pytest.raises(SpecError, match="nodes=True"):
+        with_matrices(SyntaxBatch.from_numpy(plain_batch))
+
+
+def test_unknown_matrices_and_settings_are_refused() -> None:
+    arrays = assemble_batch(chain_of(4), BERT, AssemblySpec(matrices=(), nodes=True))
+    batch = SyntaxBatch.from_numpy(arrays, extras=node_arrays(arrays))
+    with pytest.raises(UnknownNameError, match="moonlight"):
+        with_matrices(batch, ["moonlight"])
+    with pytest.raises(SpecError, match="no setting threshold=two"):
+        with_matrices(batch, ["sla_mask(threshold=two)"])
+
+
+def test_the_nodes_do_not_stay(batch_of_chain: SyntaxBatch) -> None:
+    assert set(with_matrices(batch_of_chain).extras) == {"kept"}
+
+
+@pytest.fixture
+def batch_of_chain() -> SyntaxBatch:
+    arrays = assemble_batch(chain_of(4), BERT, AssemblySpec(matrices=(), nodes=True))
+    arrays["kept"] = np.arange(3)
+    return SyntaxBatch.from_numpy(arrays, extras=["kept", *node_arrays(arrays)])
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released"])
+def test_weights_are_those_of_the_host(variant: str) -> None:
+    distance = np.array([[0, 1, 2], [3, 4, 255]], np.uint8)
+    for threshold in (1, 3, 254):
+        found = device_weights(torch.from_numpy(distance), threshold, variant)  # type: ignore[arg-type]
+        expected = distance_weights(distance, threshold, variant)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found.numpy(), expected)
+    with pytest.raises(SpecError, match="threshold is 255"):
+        device_weights(torch.from_numpy(distance), UNREACHABLE[torch.uint8])

@@ -43,7 +43,7 @@ from trainer.nn.stock import check_fits, load_encoder_config
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
 from trainer.options.settings import section_from_json
-from trainer.systems.frozen.states import FrozenEncoder
+from trainer.systems.frozen.states import FrozenStockEncoder
 from trainer.tasks.classes import ClassifierOfFirst
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -261,14 +261,14 @@ def test_a_frozen_encoder_of_another_tokenizer_is_refused_too(store, pretrained)
     data = store.dataset("sample", split="dev", lang="en")
     options = FrozenOptions(encoder=pretrained("other"))
     with pytest.raises(SpecError, match=r"model\.any_tokenizer=true"):
-        FrozenEncoder(options, data)
-    assert FrozenEncoder(replace(options, any_tokenizer=True), data).width == 16
+        FrozenStockEncoder(options, data)
+    assert FrozenStockEncoder(replace(options, any_tokenizer=True), data).width == 16
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_gives_frozen_states(family, store, pretrained) -> None:
     data = store.dataset("sample", split="dev", lang="en")
-    frozen = FrozenEncoder(FrozenOptions(encoder=pretrained(family=family), layer=1), data)
+    frozen = FrozenStockEncoder(FrozenOptions(encoder=pretrained(family=family), layer=1), data)
     first = next(iter(frozen.states(data)))
     assert first.states.shape == (first.words.sum(), 16)
 

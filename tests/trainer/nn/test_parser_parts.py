@@ -20,7 +20,6 @@ from syntax.trees.mst import sentence_heads
 from tests.syntax.test_mst import best_total, total
 from trainer.metrics.entities import entities
 from trainer.nn.biaffine import Biaffine
-from trainer.nn.chars import CharLstm
 from trainer.nn.context import BiLstm, HighwayLayer, HighwayLstm, SharedDropout, WordTransformer
 from trainer.nn.crf import (
     ConditionalRandomField,
@@ -29,11 +28,9 @@ from trainer.nn.crf import (
     to_bioul,
 )
 from trainer.nn.parser import IMPOSSIBLE, BiaffineParser, Words, parser_loss
-from trainer.nn.scalar_mix import ScalarMix
 from trainer.nn.tagger import Tokens, TokenTagger
-from trainer.nn.words import WordStates
-from trainer.options.parser import ParserOptions
-from trainer.options.tagger import TaggerOptions
+from trainer.nn.words import CharLstm, ScalarMix, WordStates
+from trainer.options.parser import ParserOptions, TaggerOptions
 from trainer.systems.orderfree.rnn import VariationalBiLstm
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")

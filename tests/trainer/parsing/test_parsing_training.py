@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from transformers import AutoModel
 
 from syntax.batches import IGNORE, SpecialTokens
+from syntax.errors import ModelLoadError
 from syntax.parsing.folder import PIECES, RELATIONS, WORDS
 from syntax.parsing.pieces import SENTENCE_END
 from syntax.tokenizers import special_tokens_of
@@ -283,6 +285,14 @@ def test_a_column_that_a_treebank_lacks_is_left_out(encoder: Path, tmp_path: Pat
     build_parser(plan, tmp_path, reports.append)
     assert set(reports[-1].dev) >= {"boundary", "head", "upos"}
     assert "xpos" not in reports[-1].dev
+
+
+def test_an_encoder_without_weights_is_named(encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(encoder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    plan = ParserPlan(treebanks=[open_treebank(TREEBANK)], encoder=str(folder), language="en")
+    with pytest.raises(ModelLoadError, match=f"cannot load the encoder '{folder}'"):
+        build_parser(plan, tmp_path / "parser", [].append)
 
 
 def test_what_an_encoder_cannot_read_is_counted(tokenizer: Any, special: SpecialTokens) -> None:

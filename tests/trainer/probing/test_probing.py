@@ -25,7 +25,6 @@ from trainer.options import FrozenOptions
 from trainer.probing import structure
 from trainer.probing.classifier import Vectors, fit
 from trainer.probing.curve import curve
-from trainer.probing.encoded import Encoded
 from trainer.probing.items import (
     MASK,
     class_shares,
@@ -44,7 +43,7 @@ from trainer.probing.options import (
     StructureOptions,
 )
 from trainer.probing.states import StockLayers, encode, pooled
-from trainer.probing.words import WORD_PROBES, WordProbe
+from trainer.probing.words import WORD_PROBES, Encoded, WordProbe
 from trainer.reproduction.rows.probing import findings
 from trainer.systems.frozen.states import with_states
 

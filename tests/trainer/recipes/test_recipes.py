@@ -16,8 +16,7 @@ from trainer.data import features_of
 from trainer.objectives import OBJECTIVES
 from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.options.settings import described, options, recipe_from_json, with_settings
-from trainer.recipes import RECIPES
-from trainer.recipes.switches import switches
+from trainer.recipes import RECIPES, switches
 from trainer.systems import SYSTEMS
 from trainer.tasks import TASKS
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from syntax.trees.ud import UPOS
-from trainer.nn.tags import tag_ids
+from trainer.batch import tag_ids
 from trainer.systems.syntax_mbert.gat import (
     AdditiveGraphAttention,
     DotProductGraphAttention,

@@ -16,10 +16,9 @@ from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.parse import Parse
 from syntax.trees.ud import UPOS
 from tests.trainer.treebank import DOG, DU, EATEN, GO
-from trainer.batch import SyntaxBatch
+from trainer.batch import EXTRA_TAGS, SyntaxBatch
 from trainer.models.config import SyntaxConfig
 from trainer.nn.graph_parser import GraphParser
-from trainer.nn.tags import EXTRA_TAGS
 from trainer.options import DataOptions, OrderFreeOptions
 from trainer.systems.gate.attention import ReleasedLayerNorm
 from trainer.systems.orderfree.attention import SelfAttention

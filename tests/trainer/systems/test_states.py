@@ -12,7 +12,7 @@ from featurestore import open_store
 from syntax.errors import SpecError, StoreError
 from trainer.options import FrozenOptions
 from trainer.systems.frozen import states as states_module
-from trainer.systems.frozen.states import FrozenEncoder, weights_fingerprint, with_states
+from trainer.systems.frozen.states import FrozenStockEncoder, weights_fingerprint, with_states
 
 OPTIONS = FrozenOptions(encoder="parsebank-tiny", weights="random", layer=1)
 
@@ -78,7 +78,7 @@ def test_states_are_means_of_pieces_in_their_best_window(data, monkeypatch, wind
     monkeypatch.setattr(states_module, "WINDOW", window)
     monkeypatch.setattr(states_module, "STRIDE", min(128, window // 2))
     monkeypatch.setattr(states_module, "BATCH", 5)
-    frozen = FrozenEncoder(OPTIONS, data)
+    frozen = FrozenStockEncoder(OPTIONS, data)
     found = list(frozen.states(data))
     for segments, own in zip(texts_of(data), found, strict=True):
         expected = slow_states(frozen, data.special_tokens, segments)
@@ -90,13 +90,13 @@ def test_states_are_means_of_pieces_in_their_best_window(data, monkeypatch, wind
 def test_states_of_examples_are_computed_once(
     own_store, data, sample_rows, append_rows, monkeypatch
 ) -> None:
-    seen, original = [], FrozenEncoder.states
+    seen, original = [], FrozenStockEncoder.states
 
     def counted(self, missing):
         seen.append(len(missing))
         return original(self, missing)
 
-    monkeypatch.setattr(FrozenEncoder, "states", counted)
+    monkeypatch.setattr(FrozenStockEncoder, "states", counted)
     first = with_states(own_store, data, OPTIONS)
     version = first.states.table.snapshot().version
     again = with_states(own_store, data, OPTIONS)
@@ -125,7 +125,7 @@ def test_a_run_that_was_killed_goes_on(own_store, data, monkeypatch, crash) -> N
         with_states(own_store, data, OPTIONS)
     monkeypatch.setattr(states_module, "pooled", original)
     there = with_states(own_store, data, OPTIONS)
-    whole = list(FrozenEncoder(OPTIONS, data).states(data))
+    whole = list(FrozenStockEncoder(OPTIONS, data).states(data))
     kept = there.states.read(data.rows.keys)
     assert all(np.array_equal(a.states, b.states) for a, b in zip(kept, whole, strict=True))
 
@@ -135,7 +135,7 @@ def test_layers_and_weights_have_states_of_their_own(own_store, data) -> None:
     first = with_states(own_store, data, replace(OPTIONS, layer=0))
     same = with_states(own_store, data, replace(OPTIONS, layer=2))
     assert last.states.identity == same.states.identity != first.states.identity
-    model = FrozenEncoder(OPTIONS, data).model
+    model = FrozenStockEncoder(OPTIONS, data).model
     before = weights_fingerprint(model)
     next(model.parameters()).data[0, 0] += 1
     assert weights_fingerprint(model) != before
@@ -143,14 +143,14 @@ def test_layers_and_weights_have_states_of_their_own(own_store, data) -> None:
 
 def test_random_weights_are_the_same_whatever_was_drawn_before(data) -> None:
     torch.manual_seed(1)
-    one = FrozenEncoder(OPTIONS, data).content
+    one = FrozenStockEncoder(OPTIONS, data).content
     torch.rand(7)
-    assert FrozenEncoder(OPTIONS, data).content == one
+    assert FrozenStockEncoder(OPTIONS, data).content == one
 
 
 def test_a_layer_that_is_not_there_is_refused(data) -> None:
     with pytest.raises(SpecError, match="layer is 9; parsebank-tiny has states 0 to 2"):
-        FrozenEncoder(replace(OPTIONS, layer=9), data)
+        FrozenStockEncoder(replace(OPTIONS, layer=9), data)
 
 
 def test_a_store_that_cannot_be_written_is_said(own_store, data, tmp_path) -> None:

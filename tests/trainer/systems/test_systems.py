@@ -42,9 +42,8 @@ def test_a_system_is_whole_in_its_folder(name) -> None:
     assert importlib.import_module(folder).__doc__
     own = (system.recipes, *([system.relations] if system.relations else []))
     assert all(module.startswith(folder) for module in own)
-    recipes = [make for make in RECIPES.values() if make.__module__ == system.recipes]
-    assert recipes
-    assert all(make().model.name == name for make in recipes)
+    models = {make().model.name for make in RECIPES.values() if make.__module__ == system.recipes}
+    assert models == {other for other, one in SYSTEMS.items() if one.recipes == system.recipes}
     assert (DOCS / f"{folder_of(system).replace('_', '-')}.md").exists()
 
 
@@ -56,7 +55,8 @@ def test_every_folder_registers_a_system_or_is_shared() -> None:
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_the_switches_of_a_system_are_options_of_its_recipes(name) -> None:
     system = SYSTEMS[name]
-    recipe = next(make() for make in RECIPES.values() if make.__module__ == system.recipes)
+    recipes = (make() for make in RECIPES.values() if make.__module__ == system.recipes)
+    recipe = next(recipe for recipe in recipes if recipe.model.name == name)
     known = {key for key, _, _ in described(recipe)}
     assert {switch.option for switch in system.switches} <= known
 

@@ -38,8 +38,7 @@ from trainer.options.parser import MICROBERT
 from trainer.options.settings import with_settings
 from trainer.results import is_result_of
 from trainer.streams import open_streams, pinned, profile_streams
-from trainer.tasks.dependency import DependencyScorer
-from trainer.tasks.neighbours import NeighbourHeads
+from trainer.tasks.dependency import DependencyScorer, NeighbourHeads
 
 
 @pytest.fixture(scope="module")

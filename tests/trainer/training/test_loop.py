@@ -24,7 +24,7 @@ from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import read_result
 from trainer.schedule import learning_rate
-from trainer.systems.syntax_mbert.switches import SWITCHES
+from trainer.systems.syntax_mbert.options import SWITCHES
 
 MakeRecipe = Callable[..., Recipe]
 

@@ -8,8 +8,7 @@ from accelerate import Accelerator
 
 from syntax.errors import SpecError
 from tests.trainer.runs import reported, resumed
-from trainer.accelerator import new_accelerator
-from trainer.loop import Run, train
+from trainer.loop import Run, new_accelerator, train
 from trainer.options import DataOptions, Recipe, TrainingOptions
 from trainer.progress import Evaluation
 from trainer.schedule import learning_rate, new_optimizers, plateaus

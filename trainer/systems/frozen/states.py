@@ -57,7 +57,7 @@ def with_states(
     """The dataset with the states of its words; those that the store does not hold are computed."""
     # One process computes; the others then find everything there.
     with PartialState().main_process_first():
-        frozen = FrozenEncoder(options, data)
+        frozen = FrozenStockEncoder(options, data)
         if isinstance(data, MemoryDataset):
             facts = {"states": fingerprint({**frozen.content, "width": frozen.width})}
             return data.carrying(facts, word_states=list(frozen.states(data)))
@@ -70,8 +70,8 @@ def with_states(
     return stated
 
 
-class FrozenEncoder:
-    """A stock encoder in evaluation mode, on the first GPU if there is one."""
+class FrozenStockEncoder:
+    """Computes states by a stock encoder in evaluation mode, on the first GPU if there is one."""
 
     def __init__(self, options: FrozenOptions, data: FeatureDataset) -> None:
         self.model, self.layer = stock_encoder(options, data), options.layer

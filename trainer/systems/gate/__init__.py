@@ -1,6 +1,6 @@
 """GATE (Ahmad et al. 2021, AAAI, https://arxiv.org/abs/2010.03009)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.gate.options import GateOptions
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from syntax.variant import Variant
-from trainer.nn.masks import masked_softmax
+from trainer.nn.attention import masked_softmax
 
 
 def head_weights(

@@ -14,10 +14,9 @@ from transformers import PreTrainedModel
 
 from syntax.errors import SpecError
 from syntax.trees.ud import DEPREL, UPOS
-from trainer.batch import SyntaxBatch
+from trainer.batch import EXTRA_TAGS, SyntaxBatch, tag_ids
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
-from trainer.nn.tags import EXTRA_TAGS, tag_ids
 from trainer.options import RelationOptions
 from trainer.systems.gate.attention import (
     DistanceLayer,

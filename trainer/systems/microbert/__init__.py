@@ -1,6 +1,6 @@
 """MicroBERT, pre-trained with syntax (Gessler and Schneider 2023)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.microbert.options import MicroBertOptions
 from trainer.systems.sla import WINDOW

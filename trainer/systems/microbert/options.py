@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from syntax.options import Count, NonNegativeInt, Probability
-from trainer.options.bert import bert_config
+from trainer.options.model import bert_config
 from trainer.systems.sla.options import SlaOptions
 
 

@@ -1,6 +1,6 @@
 """The order-free parser (Ahmad et al. 2019, NAACL, https://aclanthology.org/N19-1253)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.orderfree.options import OrderFreeOptions
 

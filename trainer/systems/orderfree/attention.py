@@ -15,7 +15,7 @@ from trainer.systems.gate.attention import ReleasedLayerNorm
 from trainer.systems.orderfree.options import OrderFreeOptions
 
 
-class DistanceAttention(nn.Module):
+class RelativeAttention(nn.Module):
     """``softmax(q (k + a) / sqrt(S)) (v + b)``, where a and b are vectors of the distance.
 
     Tables have rows for distances from -``max_distance`` on; without direction those of negative
@@ -90,7 +90,7 @@ class PreNormLayer(nn.Module):
     def __init__(self, width: int, options: OrderFreeOptions) -> None:
         super().__init__()
         self.before_attention, self.before_network = (ReleasedLayerNorm(width) for _ in range(2))
-        self.attention = DistanceAttention(width, options)
+        self.attention = RelativeAttention(width, options)
         self.network = nn.Sequential(
             nn.Linear(width, options.feed_forward),
             nn.ReLU(),

@@ -16,12 +16,11 @@ from transformers import PreTrainedModel
 from syntax.errors import SpecError
 from syntax.trees.ud import UPOS
 from syntax.variant import is_released
-from trainer.batch import SyntaxBatch
+from trainer.batch import EXTRA_TAGS, SyntaxBatch, tag_ids
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.biaffine import keep_torch_weights
 from trainer.nn.context import sinusoids
 from trainer.nn.encoder import Encoder
-from trainer.nn.tags import EXTRA_TAGS, tag_ids
 from trainer.systems.orderfree.attention import SelfAttention
 from trainer.systems.orderfree.options import OrderFreeOptions
 from trainer.systems.orderfree.rnn import VariationalBiLstm

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from trainer.nn.biaffine import keep_torch_weights, states_at
-from trainer.nn.recurrent import in_full_precision
+from trainer.nn.context import in_full_precision
 
 
 class VariationalBiLstm(nn.Module):

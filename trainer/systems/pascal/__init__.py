@@ -1,6 +1,6 @@
 """Parent-scaled self-attention, PASCAL (Bugliarello and Okazaki 2020)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.pascal.options import PascalOptions
 

@@ -13,9 +13,9 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.bart import GeneratingBart, bart_decoder
 from trainer.nn.earlier import check_same_tokenizer, run_weights
+from trainer.nn.encoder import StockEncoder
 from trainer.nn.transformer import GeneratingDecoder
 from trainer.systems.plbart.options import PlbartOptions
-from trainer.systems.synclm.encoder import StockEncoder
 
 if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig

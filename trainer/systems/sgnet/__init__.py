@@ -1,6 +1,6 @@
 """SG-Net (Zhang et al. 2020, AAAI, https://arxiv.org/abs/1908.05147)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
@@ -33,7 +33,7 @@ SYSTEMS.add(
     "sgnet_transformer.v1",
     System(
         options=SgNetTransformerOptions,
-        encoder="trainer.systems.sgnet.transformer:SgNetTransformerEncoder",
-        recipes="trainer.systems.sgnet.translation_recipes",
+        encoder="trainer.systems.sgnet.encoder:SgNetTransformerEncoder",
+        recipes="trainer.systems.sgnet.recipes",
     ),
 )

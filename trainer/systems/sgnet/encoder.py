@@ -16,9 +16,8 @@ from transformers import PreTrainedModel
 
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
-from trainer.nn.attention import EAGER
+from trainer.nn.attention import EAGER, LayerSyntax, never_empty
 from trainer.nn.encoder import Encoder
-from trainer.nn.masks import never_empty
 from trainer.nn.selfcheck import check_layer_obeys
 from trainer.nn.stock import further_layer, new_encoder, run_encoder
 from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
@@ -114,3 +113,37 @@ class SgNetEncoder(Encoder):
             return mask_B1LL
         low = torch.finfo(states_BLD.dtype).min
         return torch.zeros_like(mask_B1LL, dtype=states_BLD.dtype).masked_fill(~mask_B1LL, low)
+
+
+class SgNetTransformerEncoder(SgNetEncoder):
+    """The Transformer's encoder, a syntax-guided layer, and the mix of both, for translation.
+
+    ``masking=multiply`` follows equation 7 to the letter: forbidden positions have a score of 0,
+    and so a weight. A decoder reads the mixed states (equation 16, whose keys are a misprint).
+    """
+
+    options: SgNetTransformerOptions
+
+    def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
+        super().__init__(config, pretrained)
+        options = self.options
+        self.multiplies = options.masking == "multiply"
+
+    def check_attention(self) -> None:
+        if not self.multiplies:
+            super().check_attention()
+
+    def _seen(self, batch: SyntaxBatch) -> Tensor:
+        mask_BLL = super()._seen(batch)
+        return torch.ones_like(mask_BLL) if self.multiplies else mask_BLL
+
+    def _guided(self, states_BLD: Tensor, batch: SyntaxBatch) -> Tensor:
+        if not self.multiplies:
+            return super()._guided(states_BLD, batch)
+        assert self.guided is not None
+        heads = int(self.encoder.config.num_attention_heads)
+        mask_B1LL = batch.extra(self.mask)[:, None].to(states_BLD.dtype)
+        syntax = [LayerSyntax(factor_BKLL=mask_B1LL.expand(-1, heads, -1, -1))]
+        seen_B1LL = self._attention_mask(batch, states_BLD)
+        guided_BLD: Tensor = self.guided(states_BLD, seen_B1LL, syntax=syntax)
+        return guided_BLD

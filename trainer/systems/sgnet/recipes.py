@@ -9,12 +9,20 @@ pieces), and the verifier's are those of SQuAD. It has no dropout before the map
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from trainer import options
-from trainer.options import DataOptions, Recipe, SgNetOptions, TrainingOptions
+from trainer.options import (
+    DataOptions,
+    Recipe,
+    SgNetOptions,
+    SgNetTransformerOptions,
+    TrainingOptions,
+)
 from trainer.recipes.base import RECIPES, trees_of_words, variant
 from trainer.systems.sgnet import SWITCHES
+from trainer.systems.transformer.recipes import translation
 
 _ENCODER = "bert-large-cased-whole-word-masking"
 
@@ -78,6 +86,11 @@ def atis() -> Recipe:
     )
 
 
+def sgnet_translation() -> Recipe:
+    """Translation with SG-Net's layer; the source alone is parsed."""
+    return replace(translation(), name="sgnet-translation", model=SgNetTransformerOptions())
+
+
 def race_as_released() -> Recipe:
     """RACE as the released script trains it: every switch as released, trees of pieces."""
     return _as_released(race())
@@ -117,3 +130,4 @@ RECIPES.add("sgnet-squad2-verifier", squad2_verifier)
 RECIPES.add("sgnet-atis", atis)
 RECIPES.add("sgnet-race-as-released", race_as_released)
 RECIPES.add("sgnet-squad2-as-released", squad2_as_released)
+RECIPES.add("sgnet-translation", sgnet_translation)

@@ -1,6 +1,6 @@
 """Syntax-aware local attention (Li et al. 2021, Findings of ACL)."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.sla.options import SlaOptions
 

@@ -17,9 +17,8 @@ from syntax.matrices import released_punctuation
 from syntax.variant import Variant
 from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding
-from trainer.nn.attention import LocalAttention, check_reads_syntax
+from trainer.nn.attention import LocalAttention, check_reads_syntax, never_empty
 from trainer.nn.encoder import Encoder
-from trainer.nn.masks import never_empty
 from trainer.nn.selfcheck import check_attends_locally
 from trainer.nn.stock import chosen_layers, layers_of, new_encoder, run_encoder
 from trainer.nn.tokenizer import pieces_of

@@ -3,14 +3,14 @@
 Trees come from the objectives ``phrase.v1`` and ``tree.v1`` over a stock encoder as it is.
 """
 
+from trainer.options.model import StockOptions
 from trainer.systems.base import SYSTEMS, System
-from trainer.systems.synclm.options import StockOptions
 
 SYSTEMS.add(
     "stock.v1",
     System(
         options=StockOptions,
-        encoder="trainer.systems.synclm.encoder:StockEncoder",
+        encoder="trainer.nn.encoder:StockEncoder",
         recipes="trainer.systems.synclm.recipes",
     ),
 )

@@ -4,8 +4,7 @@
 """
 
 from trainer.systems.base import SYSTEMS, System
-from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
-from trainer.systems.syntax_mbert.switches import SWITCHES
+from trainer.systems.syntax_mbert.options import SWITCHES, SyntaxBertOptions, SyntaxGatOptions
 
 SYSTEMS.add(
     "syntax_bert.v1",
@@ -20,8 +19,8 @@ SYSTEMS.add(
     "syntax_gat.v1",
     System(
         options=SyntaxGatOptions,
-        encoder="trainer.systems.syntax_mbert.graph_encoder:SyntaxGatEncoder",
-        recipes="trainer.systems.syntax_mbert.graph_recipes",
+        encoder="trainer.systems.syntax_mbert.encoder:SyntaxGatEncoder",
+        recipes="trainer.systems.syntax_mbert.recipes",
         switches=SWITCHES,
     ),
 )

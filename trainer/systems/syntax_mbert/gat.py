@@ -16,9 +16,8 @@ from transformers import PreTrainedModel
 
 from syntax.trees.ud import DEPREL, UPOS
 from syntax.variant import Variant
-from trainer.batch import SyntaxBatch
-from trainer.nn.masks import masked_softmax
-from trainer.nn.tags import EXTRA_TAGS, tag_ids
+from trainer.batch import EXTRA_TAGS, SyntaxBatch, tag_ids
+from trainer.nn.attention import masked_softmax
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions
 
 _GAIN = 1.414

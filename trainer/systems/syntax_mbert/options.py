@@ -8,12 +8,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 from syntax.errors import SpecError
 from syntax.options import Count, NonNegativeInt, Probability
-from syntax.variant import Variant
+from syntax.variant import Switch, Variant
 from trainer.options.model import ModelOptions
-from trainer.systems.syntax_mbert.switches import SWITCHES
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
+
+
+SWITCHES: Final = (
+    Switch(
+        "model.gat",
+        "scaled dot-product attention whose queries and keys share one projection",
+        "additive attention: LeakyReLU(0.2) of a source and a target score, weights over the "
+        "same projection as the values",
+    ),
+    Switch(
+        "model.attention_bias",
+        "syntax biases queries and keys, through linear maps without a constant",
+        "syntax biases keys and values, through linear maps with a constant",
+    ),
+    Switch(
+        "objectives.tree_distance.target",
+        "the distance probe's squared L2 norm is to equal the squared tree distance",
+        "it is to equal the tree distance itself",
+    ),
+    Switch(
+        "data.separator_edge",
+        "each [SEP] hangs from [CLS]",
+        "in pairs, each [SEP] hangs from the last piece of the segment before it",
+    ),
+)
+
 
 _AS_WRITTEN: Final = ("raw", "sentence", "retokenize", "tokens_mwt")
 """Modes of datasets in which a multiword token is one stretch of text."""
@@ -24,7 +49,7 @@ class SyntaxBertOptions(ModelOptions):
     """A graph encoder over the tree, whose states bias the attention of an encoder.
 
     Attributes:
-        gat, attention_bias: Switches (`trainer.systems.syntax_mbert.switches`).
+        gat, attention_bias: Switches (`SWITCHES`).
         gat_layers, gat_heads, gat_head_size, gat_dropout: Size of the graph encoder.
         max_distance: Edges that a node of the graph encoder sees, the paper's delta.
         use_upos, use_deprel: Tags that the graph encoder reads.

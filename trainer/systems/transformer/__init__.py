@@ -7,7 +7,7 @@ SYSTEMS.add(
     "transformer.v1",
     System(
         options=TransformerOptions,
-        encoder="trainer.systems.synclm.encoder:StockEncoder",
+        encoder="trainer.nn.encoder:StockEncoder",
         recipes="trainer.systems.transformer.recipes",
     ),
 )

@@ -1,6 +1,6 @@
 """UD-PrLM, pre-trained on trees and text, with trees in its last layer."""
 
-from trainer.switches import Switch
+from syntax.variant import Switch
 from trainer.systems.base import SYSTEMS, System
 from trainer.systems.udprlm.options import UdPrlmOptions
 

@@ -11,8 +11,7 @@ from syntax.errors import SpecError
 from syntax.options import Count, Probability
 from syntax.variant import Variant
 from trainer.nn.earlier import run_config
-from trainer.options.bert import bert_config
-from trainer.options.model import ModelOptions
+from trainer.options.model import ModelOptions, bert_config
 
 if TYPE_CHECKING:
     from trainer.options.data import DataOptions

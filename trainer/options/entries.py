@@ -1,13 +1,66 @@
-"""Options of one of several optimizers."""
+"""Entries of a recipe's lists, each with a name: further streams, and optimizers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from syntax.options import Count, Positive, check_fields
-from trainer.options.checks import check_entry_name, check_unique
+from syntax.errors import SpecError
+from syntax.options import Count, Positive, check_fields, check_range
+from trainer.options.data import DataOptions
+from trainer.options.objective import ObjectiveOptions
+from trainer.options.task import TaskOptions
 from trainer.options.training import TrainingOptions
+
+MAIN = "main"
+"""Name of the stream that a recipe's own ``data``, ``task`` and ``objectives`` make."""
+
+
+def check_entry_name(kind: str, name: str, *taken: str) -> None:
+    if not name.isidentifier() or name in taken:
+        reserved = f", and not {', '.join(taken)}" if taken else ""
+        raise SpecError(
+            f"one of {kind} has the name {name!r}; give letters, digits and '_'{reserved}"
+        )
+
+
+def check_unique(name: str, values: Sequence[str]) -> None:
+    if twice := sorted({value for value in values if values.count(value) > 1}):
+        raise SpecError(f"{name} has {', '.join(twice)} twice; give each entry its own name")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """One more stream of a run: examples, and what the model learns from them.
+
+    The examples come in epochs of their own, one after the other, as long as the run goes on.
+
+    Attributes:
+        name: Name of the stream in settings and results.
+        data: What it reads; `dev_split` is evaluated when there is a task.
+        task: What is predicted; without a task, the stream trains only its objectives.
+        objectives: Auxiliary losses.
+        share: Share of the optimizer steps; of a stream that joins, 0 only evaluates it.
+        joins: Whether its batches share a step with the main stream's, so that gradients add;
+            otherwise the stream has steps of its own. Of the streams that join ``in_turn``, one
+            joins each step; their shares are those of their examples, which a result records.
+    """
+
+    name: str
+    data: DataOptions
+    task: TaskOptions | None = None
+    objectives: tuple[ObjectiveOptions, ...] = ()
+    share: float = 0.5
+    joins: bool | Literal["in_turn"] = False
+
+    def __post_init__(self) -> None:
+        check_entry_name("streams", self.name, MAIN)
+        if self.joins:
+            check_range(f"streams.{self.name}.share", self.share, 0, 1)
+        else:
+            check_range(f"streams.{self.name}.share", self.share, 0, 1, above=True)
+        check_unique(f"streams.{self.name}.objectives", [one.name for one in self.objectives])
 
 
 @dataclass(frozen=True, slots=True)

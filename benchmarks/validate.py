@@ -35,7 +35,7 @@ from featurestore.tables.schema import PARSE_COLUMNS
 from syntax import fingerprint
 from syntax.alignment import batch_features
 from syntax.examples import DatasetSpec, LabelSpec
-from syntax.keys import parse_key
+from syntax.fingerprint import parse_key
 
 SHARD = 3_000
 CLASSES = ("entailment", "neutral", "contradiction")

@@ -26,9 +26,9 @@ from service.errors import status_of
 from service.settings import Settings
 from syntax import errors
 from syntax.batches import AssemblySpec
+from syntax.errors import DROP_REASONS
 from syntax.matrices import COLUMNS, MATRICES
 from syntax.options import options_table
-from syntax.reasons import DROP_REASONS
 from trainer.options import (
     DataOptions,
     OptimizerOptions,

@@ -37,7 +37,6 @@ from service.routes import (
     sql,
 )
 from service.routes.answers import NOT_KEPT, error_answers
-from service.security.describe import describe_security
 from service.security.middleware import Authenticator, CheckMiddleware
 from service.security.origins import OriginCheck
 from service.security.rates import RATE_HEADERS
@@ -86,7 +85,7 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
     ):
         app.include_router(routes.router)
     app.include_router(page)
-    describe_security(app, required=chosen.keys_file is not None)
+    docs.describe_security(app, required=chosen.keys_file is not None)
     _wrap(app, chosen)
     return app
 

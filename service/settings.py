@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from featurestore import DEFAULT_STORE
 from syntax.errors import SpecError
-from syntax.keys import MAX_WORDS
+from syntax.fingerprint import MAX_WORDS
 
 _MIB = 1024 * 1024
 

@@ -27,7 +27,6 @@ from service.tokenizer_classes import (
     read_bert,
     read_object,
 )
-from service.tokenizer_offsets import offsets_fault
 from syntax import Fingerprint, fingerprint
 from syntax.batches import SpecialTokens
 from syntax.errors import ModelLoadError, TokenizerOffsetsError, UnknownTokenizerError
@@ -44,6 +43,12 @@ _PLAIN_CLASSES: Final = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _WAYS: Final = (
     "Give a folder that holds tokenizer.json or vocab.txt, or a name that is in the Hugging Face "
     "cache or reachable on the hub."
+)
+
+_PROBES: Final = (
+    "The 13 quick brown foxes (two of them) don't jump, do they?",
+    "Zoë's naïve café: déjà vu - über Łódź, ¿señor?",
+    "Мама мыла раму. שלום עולם! 我喜欢猫。ภาษาไทย",
 )
 
 
@@ -124,7 +129,7 @@ def read_tokenizer(
         backend, special_names = _read_folder(name, folder)
     backend.no_truncation()
     backend.no_padding()
-    fault = offsets_fault(backend)
+    fault = _offsets_fault(backend)
     if fault is not None:
         raise TokenizerOffsetsError(
             f"the offsets of the tokenizer {name!r} cannot be aligned with words: {fault}. "
@@ -281,3 +286,47 @@ def unknown_tokenizer(name: str, reason: str, ways: str = _WAYS) -> UnknownToken
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _offsets_fault(backend: Any) -> str | None:
+    """Describe the first character offset of probes that cannot be aligned with words.
+
+    Words and pieces are joined by the characters that both cover (`syntax.alignment`), so offsets
+    must lie in the text, come in order, and cover what the pieces show. Else features would be
+    wrong in silence: a pre-tokenizer that adds spaces, with a post-processor that trims them, cuts
+    off a character of each word; a BPE model that drops unknown characters counts on as if they had
+    not been there; old libraries give words of an `ignore_merges` vocabulary an empty span.
+
+    Allowed are: several pieces of one character (bytes), one piece for several words, an empty span
+    for white space alone, a leading space within the span, characters that the normalizer drops.
+    """
+    for text in _PROBES:
+        encoding = backend.encode(text, add_special_tokens=False)
+        fault = _span_fault(backend, text, encoding.ids, encoding.offsets)
+        if fault is not None:
+            return f"{fault} in {text!r}"
+    return None
+
+
+def _span_fault(
+    backend: Any, text: str, ids: Sequence[int], offsets: Sequence[tuple[int, int]]
+) -> str | None:
+    covered: set[int] = set()
+    last = (0, 0)
+    for piece, (start, end) in zip(ids, offsets, strict=True):
+        span = f"the span of the piece {backend.id_to_token(piece)!r} is {start} to {end}"
+        if not 0 <= start <= end <= len(text):
+            return f"{span}, outside the text"
+        if start == end:
+            if any(map(str.isalnum, backend.decode([piece]))):
+                return f"{span}, which is empty,"
+            continue
+        if start < last[0] or end < last[1]:
+            return f"{span}, before that of the piece ahead of it,"
+        last = start, end
+        covered.update(range(start, end))
+    shown = backend.decode(ids).casefold()
+    for place, character in enumerate(text):
+        if place not in covered and not character.isspace() and character.casefold() in shown:
+            return f"no piece covers the character {place} ({character!r})"
+    return None

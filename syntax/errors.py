@@ -286,3 +286,27 @@ class DiskError(StoreError):
 
 class MissingExtraError(ParsebankError, ImportError):
     """An optional dependency is missing; the message has the ``pip install`` line."""
+
+
+_CAUSES: Final[tuple[type[ParsebankError], ...]] = (
+    *(EmptyTextError, InvalidCharacterError, TextTooLongError),
+    *(EmptyTokenError, SentenceTooLongError, NoSentenceError),
+    *(UnparsableTextError, ConlluError, EmptyTreeError),
+    *(NoRootError, MultipleRootsError, CycleError),
+    *(HeadOutOfRangeError, MissingHeadError),
+    *(ExampleError, LabelError, NoLabelError),
+    *(WorkerDiedError, InputError),
+)
+
+DROP_REASONS: Final = frozenset(cause.error_type for cause in _CAUSES)
+"""Reasons why an example is missing from a dataset: a closed list of error types."""
+
+
+def drop_reason(error: ParsebankError) -> str:
+    """Reason of an error: its own ``error_type``, or that of the nearest listed base class.
+
+    >>> drop_reason(CycleError("1 hangs from 1")), drop_reason(SpecError("none"))
+    ('cycle', 'input')
+    """
+    names = (getattr(cls, "error_type", "") for cls in type(error).__mro__)
+    return next((name for name in names if name in DROP_REASONS), InputError.error_type)

@@ -1,9 +1,10 @@
-"""Fingerprints: identities of JSON content and of files."""
+"""Fingerprints: identities of JSON content, of files and of parses."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NewType
 
@@ -45,3 +46,29 @@ def fingerprint(content: Any) -> Fingerprint:
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+MAX_WORDS: Final = 1_000
+"""Words of the longest sentence, where a service sets no other limit."""
+
+
+def parse_key(
+    parser: str,
+    lang: str,
+    mode: str,
+    text: str | None = None,
+    tokens: Sequence[str] | None = None,
+    long_sentences: str = "refuse",
+    max_words: int = MAX_WORDS,
+) -> Fingerprint:
+    """Key of a parse by ``parser``, a fingerprint; ``("New York",)`` is not ``("New", "York")``."""
+    content: dict[str, Any] = {"parser": parser, "lang": lang, "mode": mode}
+    if tokens is not None:
+        content["tokens"] = list(tokens)
+    else:
+        content["text"] = text
+    if long_sentences != "refuse":
+        content["long_sentences"] = long_sentences
+        if max_words != MAX_WORDS:
+            content["max_words"] = max_words
+    return fingerprint(content)

@@ -1,15 +1,55 @@
-"""Identity and special tokens of a ``tokenizers.Tokenizer``, whose library is not imported."""
+"""Special tokens and identity of a ``tokenizers.Tokenizer``, whose library is not imported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from syntax.batches import SpecialTokens
 from syntax.fingerprint import fingerprint
 from syntax.strict_json import parse_json
 
 _SAMPLE: Final = ("a", "b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialTokens:
+    """The tokens that frame one, two or more segments.
+
+    A sequence is ``prefix A suffix``, ``prefix A separator B suffix``, ``prefix A separator B
+    separator C suffix`` and so on. BERT: ``[CLS]``, ``[SEP]``, ``[SEP]``; RoBERTa and XLM-R:
+    ``<s>``, ``</s> </s>``, ``</s>``.
+
+    Attributes:
+        segment_type_ids: ``token_type_ids`` of the first segment and of all later ones, each with
+            the special tokens that follow it.
+    """
+
+    prefix: tuple[int, ...]
+    separator: tuple[int, ...]
+    suffix: tuple[int, ...]
+    pad_id: int
+    vocab_size: int
+    segment_type_ids: tuple[int, int] = (0, 1)
+    mask_id: int | None = None
+    unk_id: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> SpecialTokens:
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in content.items()
+        }
+        return cls(**values)
+
+    def count(self, segments: int) -> int:
+        return len(self.prefix) + max(segments - 1, 0) * len(self.separator) + len(self.suffix)
 
 
 def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:

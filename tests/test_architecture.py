@@ -54,15 +54,14 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "parsebank": ({""}, {"__main__"}),
     "syntax": (
         {"errors", "compiled", "spans", "files", "fingerprint", "strict_json"},
-        {"extras", "keys", "lists", "mixing", "options", "plugins", "reasons", "registry"}
-        | {"shapes"},
-        {"variant", "examples", "labels"},
+        {"extras", "lists", "mixing", "options", "plugins", "registry", "shapes"},
+        {"variant", "examples", "labels", "tokenizers"},
         {"drawing"},
         {"trees"},
         {"matrices"},
         {"subwords"},
         {"batches"},
-        {"alignment", "contrast", "parsing", "tokenizers"},
+        {"alignment", "contrast", "parsing"},
         {""},
         {"commands"},
     ),
@@ -90,7 +89,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "service": (
         {"", "errors", "logs", "processes", "resources", "settings", "timing"},
         {"parsers"},
-        {"tokenizers", "tokenizer_cache", "tokenizer_classes", "tokenizer_offsets"},
+        {"tokenizers", "tokenizer_cache", "tokenizer_classes"},
         {"workers"},
         {"pipeline"},
         {"jobs", "lindat", "render", "sql"},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec
 
@@ -258,6 +259,44 @@ def _matches(folder: Path, pattern: str) -> Iterator[tuple[re.Match[str], Path]]
 def _part(match: re.Match[str], path: Path, lang: str) -> Part:
     named = match.groupdict()
     return Part(named.get("split") or WHOLE, named.get("lang") or lang, (path,))
+
+
+def with_dev_share(reader: Benchmark, share: float) -> Benchmark:
+    """Reader that divides its texts into ``train`` and ``dev``; its files must not name splits.
+
+    An example is in ``dev`` if the first eight bytes of the SHA-256 of its id, as a fraction of
+    2**64, are less than ``share``. So it stays in its split when texts are added or removed.
+    """
+    if not 0 < share < 1:
+        raise SpecError(f"the share of dev is {share}; expected more than 0 and less than 1")
+    return replace(
+        reader,
+        find=partial(_divided_parts, reader),
+        read_part=partial(_divided_items, reader, share),
+    )
+
+
+def is_dev(example_id: str, share: float) -> bool:
+    digest = hashlib.sha256(example_id.encode()).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
+
+
+def _divided_parts(reader: Benchmark, folder: Path) -> Sequence[Part]:
+    parts = reader.find(folder)
+    named = sorted({part.split for part in parts} - {ANY})
+    if named:
+        raise SpecError(
+            f"{folder} has splits of its own ({', '.join(named)}); leave out the share of dev"
+        )
+    return [replace(part, split=split) for part in parts for split in ("train", "dev")]
+
+
+def _divided_items(reader: Benchmark, share: float, part: Part, mode: Mode) -> Iterator[Item]:
+    if part.split not in ("train", "dev"):
+        raise SpecError(f"with a share of dev the splits are train and dev; got {part.split!r}")
+    for item in reader.read_part(part, mode):
+        if is_dev(item.example_id, share) == (part.split == "dev"):
+            yield item
 
 
 def attempt(

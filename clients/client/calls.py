@@ -22,7 +22,7 @@ from clients.client.features import (
     FeatureOptions,
     FeaturesResult,
     StoredOptions,
-    check_names,
+    check_keywords,
     decode_features,
     features_body,
     stored_path,
@@ -393,6 +393,6 @@ def _parse_body(
     came = [name for name, form in given.items() if form is not None]
     if len(came) != 1:
         raise SpecError(f"parse needs one of text, texts and tokens; got {came or 'none'}")
-    check_names("parse", options, ParseOptions)
+    check_keywords("parse", options, ParseOptions)
     body = {**given, **options}
     return {name: value for name, value in body.items() if value is not None}

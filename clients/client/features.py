@@ -145,7 +145,7 @@ class FeaturesResult:
 
 
 def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, Any]:
-    check_names("features", options, FeatureOptions)
+    check_keywords("features", options, FeatureOptions)
     given = {
         name: value for name, value in options.items() if value is not None or name == "max_length"
     }
@@ -153,7 +153,7 @@ def features_body(examples: Sequence[ExampleLike], **options: Any) -> dict[str, 
 
 
 def stored_path(key: str | Sequence[str], **options: Any) -> str:
-    check_names("stored_features", options, StoredOptions)
+    check_keywords("stored_features", options, StoredOptions)
     keys = key if isinstance(key, str) else ",".join(key)
     parameters = []
     for name, value in options.items():
@@ -180,7 +180,7 @@ def decode_features(answer: JsonObject) -> FeaturesResult:
     )
 
 
-def check_names(function: str, options: Mapping[str, Any], known: Any) -> None:
+def check_keywords(function: str, options: Mapping[str, Any], known: Any) -> None:
     unknown = options.keys() - known.__annotations__.keys()
     if unknown:
         raise TypeError(f"{function}() has no keyword {', '.join(sorted(unknown))}")

@@ -85,7 +85,7 @@ def chosen_reader(
     Columns are ``FIELD=COLUMN``, or the column alone; labels ``LABEL[:KIND[:FIELD]][=COLUMN]``, by
     default a class, and about the first field. Without ``dev_share`` splits are left to the files.
     """
-    from clients.benchmarks.held_out import with_dev_share
+    from clients.benchmarks.base import with_dev_share
 
     reader = _by_name(name, columns, labels, id_column)
     if whole_files:

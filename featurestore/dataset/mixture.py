@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from featurestore.dataset.base import StreamedDataset
 from featurestore.stream.iterator import FeatureStream
 from featurestore.stream.options import StreamOptions, read_options
-from syntax.batches.display import Batch
+from syntax.batches.batch import Batch
 from syntax.drawing.page import listing, plain
 from syntax.errors import SpecError
 from syntax.options import checked

@@ -30,7 +30,7 @@ from syntax.alignment.align import are_forests, reject_trees
 from syntax.batches import SegmentFeatures
 from syntax.errors import InputError, LabelError, ParsebankError, StoreError, UnknownKeyError
 from syntax.examples import SpanLabel
-from syntax.keys import parse_key
+from syntax.fingerprint import parse_key
 from syntax.labels import check_labels, is_local
 
 Rule = Callable[[pa.Table], None]

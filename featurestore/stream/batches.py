@@ -19,7 +19,7 @@ from featurestore.stream.turns import Rounds, Turn
 from featurestore.stream.window import Streamable, Window
 from featurestore.tables.rows import CHUNK_PIECES
 from syntax.batches import AssemblySpec, BatchBuffers, assemble_batch
-from syntax.batches.display import Batch
+from syntax.batches.batch import Batch
 from syntax.batches.naming import number_in, renamed
 from syntax.errors import InputError
 

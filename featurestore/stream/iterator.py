@@ -16,7 +16,7 @@ from featurestore.stream.prefetch import Prefetched
 from featurestore.stream.stored import check_stored
 from featurestore.stream.turns import Rounds
 from featurestore.stream.window import Streamable
-from syntax.batches.display import Batch
+from syntax.batches.batch import Batch
 from syntax.drawing.page import plain, summary
 from syntax.errors import SpecError
 

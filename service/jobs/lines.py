@@ -21,7 +21,14 @@ from pydantic_core import CoreSchema, SchemaValidator
 from pydantic_core import core_schema as cs
 
 from service.jobs.schemas import FORMS, BackfillSpec, check_spec
-from syntax.errors import ExampleError, InputError, ParsebankError, SpecError
+from syntax.errors import (
+    DROP_REASONS,
+    ExampleError,
+    InputError,
+    ParsebankError,
+    SpecError,
+    drop_reason,
+)
 from syntax.examples import (
     DatasetSpec,
     Example,
@@ -32,7 +39,6 @@ from syntax.examples import (
 )
 from syntax.fingerprint import Fingerprint
 from syntax.labels import LARGEST_FLOAT
-from syntax.reasons import DROP_REASONS, drop_reason
 from syntax.strict_json import parse_json
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 

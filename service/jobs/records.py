@@ -11,8 +11,7 @@ from pydantic import TypeAdapter
 
 from syntax.errors import ParsebankError
 from syntax.examples import DatasetSpec, LongSentences
-from syntax.fingerprint import Fingerprint, fingerprint
-from syntax.keys import MAX_WORDS
+from syntax.fingerprint import MAX_WORDS, Fingerprint, fingerprint
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 

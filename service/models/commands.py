@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from service.training.command import train_udpipe
-from service.training.own_command import train_own
-from syntax.commands.call import call_command
+from service.training.own_command import call_command, train_own
 from syntax.commands.tables import AsJson, Size, print_json, print_rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Header
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from service.render.etag import not_modified
+from service.routes.answers import not_modified
 
 router = APIRouter(include_in_schema=False)
 

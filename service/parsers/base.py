@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeVar
 from syntax import Fingerprint, Parse, fingerprint
 from syntax.errors import ParsebankError
 from syntax.examples import LongSentences, ParseMode
-from syntax.keys import MAX_WORDS
+from syntax.fingerprint import MAX_WORDS
 
 Outcome = Parse | ParsebankError
 
@@ -61,7 +61,7 @@ class Limits:
     """Limits of the input.
 
     They are not part of a parser's identity: within them they change no answer, except where
-    long sentences are split. The key of a parse says so (`syntax.keys`).
+    long sentences are split. The key of a parse says so (`syntax.fingerprint.parse_key`).
     """
 
     max_chars_per_text: int = 200_000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from service.parsers.base import Limits, Outcome, ParseInput, ParserIdentity
-from service.parsers.devices import out_of_memory
 from syntax import Parse
 from syntax.errors import ParsebankError, UnparsableTextError
 
@@ -70,3 +70,11 @@ class BulkParser(ABC):
             words += item.words
         if lot:
             yield lot
+
+
+def out_of_memory(error: Exception) -> bool:
+    """True if the machine or the GPU ran out of memory: not a fault of the text."""
+    torch = sys.modules.get("torch")
+    return isinstance(error, MemoryError) or (
+        torch is not None and isinstance(error, torch.OutOfMemoryError)
+    )

@@ -1,10 +1,12 @@
-"""ONNX Runtime for programs of parsers that Parsebank trained."""
+"""ONNX Runtime and tokenizers for parsers that Parsebank trained."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
+
+import tokenizers
 
 from syntax.errors import ModelLoadError
 
@@ -31,6 +33,19 @@ def open_program(path: Path, remedy: str, *, gpu: bool = False) -> Any:
             f"{remedy}",
             path=str(path),
         ) from error
+
+
+def read_tokenizer(path: Path, remedy: str) -> Any:
+    """Read a tokenizer that neither cuts nor pads; raises `ModelLoadError`."""
+    try:
+        backend = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for an unreadable file
+        raise ModelLoadError(
+            f"{path} is no tokenizer ({error}); {remedy}", path=str(path)
+        ) from None
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
 
 
 def wants_gpu(device: str) -> bool:

@@ -7,7 +7,6 @@ from typing import Final
 
 from service.parsers import Limits, ParseInput, ParserIdentity
 from service.parsers.languages import language_code
-from syntax import fingerprint, keys
 from syntax.errors import (
     EmptyTextError,
     EmptyTokenError,
@@ -17,6 +16,8 @@ from syntax.errors import (
     TextTooLongError,
 )
 from syntax.examples import TOKEN_MODES
+from syntax.fingerprint import fingerprint
+from syntax.fingerprint import parse_key as key_of
 
 FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 """NUL, at which UDPipe silently cuts a text, and lone surrogates, on which it fails."""
@@ -24,7 +25,7 @@ FORBIDDEN: Final = re.compile("[\0\ud800-\udfff]")
 
 def parse_key(parser: ParserIdentity, lang: str, item: ParseInput, limits: Limits) -> str:
     """Key of a parse, equal for all codes of a language. With given tags, no store has it."""
-    key = keys.parse_key(
+    key = key_of(
         parser.fingerprint,
         language_code(lang),
         item.mode,

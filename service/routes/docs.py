@@ -1,17 +1,20 @@
 """``/docs`` and ``/redoc``: the API for people, without a network and without inline code.
 
 Swagger UI and ReDoc come from the package ``fastapi-offline``; FastAPI's own pages load both from
-a CDN and start them by an inline script.
+a CDN and start them by an inline script. The document itself also describes keys and limits.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, Response
+
+from service.security.middleware import OPEN_PATHS
+from service.security.rules import Rule, rule_of
 
 router = APIRouter(include_in_schema=False)
 
@@ -66,6 +69,18 @@ _PAGE: Final = """<!doctype html>
 """
 """Addresses are relative, so that the pages also work below a mount."""
 
+_SCHEMES: Final[dict[str, Any]] = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer KEY`"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+_REFUSALS: Final = {
+    "401": "No API key came, or one that is not valid.",
+    "403": "The key has not the role `{role}`, which this takes; or the host is none of the "
+    "service's names, or a page of another origin may not write.",
+    "429": "Too many requests, or too much waiting; see `Retry-After`.",
+}
+_ERROR: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+
 
 @router.get("/docs")
 async def swagger() -> Response:
@@ -100,3 +115,41 @@ def _page(title: str, bundle: str, start: str) -> Response:
         "Referrer-Policy": "no-referrer",
     }
     return HTMLResponse(content, headers=headers)
+
+
+def describe_security(app: FastAPI, *, required: bool) -> None:
+    """Add the schemes, and the answers of authentication, to the document of ``app``.
+
+    They are not dependencies of the routes: those would be resolved again for each request, after
+    its body has been read.
+    """
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _secured(plain(), required=required)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _secured(schema: dict[str, Any], *, required: bool) -> dict[str, Any]:
+    schema.setdefault("components", {})["securitySchemes"] = _SCHEMES
+    either: list[dict[str, Any]] = [{name: []} for name in _SCHEMES]
+    schema["security"] = either if required else [*either, {}]
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            if path in OPEN_PATHS:
+                operation["security"] = []
+            else:
+                _add_refusals(operation["responses"], rule_of(method.upper(), path))
+    return schema
+
+
+def _add_refusals(responses: dict[str, Any], rule: Rule) -> None:
+    for status, meaning in _REFUSALS.items():
+        described = {"description": meaning.format(role=rule.role), "content": _ERROR}
+        responses.setdefault(status, described)
+    if rule.body:
+        meaning = f"The body is of another type than {' or '.join(rule.body)}."
+        responses["415"] = {"description": meaning, "content": _ERROR}

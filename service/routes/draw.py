@@ -14,7 +14,7 @@ from service.routes.answers import error_answers
 from service.routes.streams import while_connected
 from service.schemas import AnyText, ErrorBody
 from service.services import UsesServices
-from syntax.keys import MAX_WORDS
+from syntax.fingerprint import MAX_WORDS
 from syntax.subwords import POLICIES
 
 DRAWN_LINES: Final = 100_000

@@ -11,10 +11,15 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from service.pipeline.assembled import AssemblyAnswer
-from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.features import features_arrow, features_json, features_ndjson
 from service.render.negotiate import MEDIA_TYPES, negotiate
-from service.routes.answers import error_answers, kept_headers
+from service.routes.answers import (
+    CACHE_CONTROL,
+    entity_tag,
+    error_answers,
+    kept_headers,
+    not_modified,
+)
 from service.routes.feature_schemas import FeatureFormat as Format
 from service.routes.feature_schemas import FeatureQuery, FeaturesAnswer, FeaturesRequest
 from service.routes.streams import while_connected

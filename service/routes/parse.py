@@ -11,10 +11,9 @@ from fastapi.responses import Response
 from service.middleware.body import ORIGIN
 from service.pipeline.response_cache import Origin
 from service.render import RENDERERS
-from service.render.etag import CACHE_CONTROL
 from service.render.ndjson import stream_ndjson
 from service.render.negotiate import CONTENT_TYPES, FORMATS, MEDIA_TYPES, negotiate
-from service.routes.answers import error_answers, kept_headers
+from service.routes.answers import CACHE_CONTROL, error_answers, kept_headers
 from service.routes.streams import ClosingStream, while_connected
 from service.schemas import ErrorBody, ParseAnswer, ParseRequest
 from service.services import services_of

@@ -13,9 +13,8 @@ from featurestore import FeatureStore
 from featurestore.maintenance.delete import Deleted, delete_parses, texts_of, unknown_parses
 from service.pipeline.records import FeatureAnswer, ItemFeatures, MadeBy
 from service.render import RENDERERS
-from service.render.etag import CACHE_CONTROL, entity_tag, not_modified
 from service.render.negotiate import CONTENT_TYPES, MEDIA_TYPES, Format, negotiate
-from service.routes.answers import error_answers
+from service.routes.answers import CACHE_CONTROL, entity_tag, error_answers, not_modified
 from service.schemas import ErrorBody, ParseAnswer
 from service.services import Services, UsesServices, check_keeps
 from syntax.errors import UnknownKeyError

@@ -134,9 +134,9 @@ def record_trained(model: ModelFile, card: Mapping[str, Any]) -> None:
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:
     from service.training.cards import filled_metrics
 
+    metrics = filled_metrics(columns)
     for split, by_input in trained.scores.items():
         for kind, figures in by_input.items():
-            told = filled_metrics(figures, columns)
-            cells = "  ".join(f"{metric} {figures[metric]:.2f}" for metric in told)
+            cells = "  ".join(f"{metric} {figures[metric]:.2f}" for metric in metrics)
             typer.echo(f"{split} {kind}: {cells}")
     typer.echo(f"{trained.model} ({trained.model.stat().st_size:,} bytes), {trained.readme}")

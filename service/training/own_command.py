@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from service.training.command import record_trained
-from syntax.commands.call import call_command
+from syntax.extras import missing_extra
 from syntax.parsing.folder import CARD, EXACT, FILES, PROGRAMS
 
 if TYPE_CHECKING:
+    from service.parsers.base import Parser
     from service.parsers.text.backend import TextParser
     from service.training.evaluation import Scores
     from syntax.trees.conllu.treebank import Treebank
+    from syntax.trees.sentence import Sentence
 
 _TRAIN: Final = "train-parser"
 
@@ -60,6 +62,7 @@ def train_own(
     on after its last pass when the same command is given again.
     """
     from service.parsers.text.folder import model_in
+    from service.training.cards import score_table
     from syntax.trees.conllu.treebank import open_treebank
 
     banks = [open_treebank(one) for one in treebank]
@@ -90,15 +93,22 @@ def train_own(
     shown = [part for key, path in paths for part in (f"--{key}", path.name)]
     card = _described(work, name, scores, [*shown, "--name", name, *options])
     record_trained(model_in(_installed(work, out, name)), card)
-    for line in _score_rows(card):
+    for line in score_table(card["columns"], card["scores"], card["scores_exact"]):
         typer.echo(line)
     if count := card["sentences_left_out"]:
         typer.echo(f"left out {count:,} sentences with more pieces than the encoder reads")
 
 
+def call_command(ctx: typer.Context, name: str, *arguments: str, problem: str, extra: str) -> None:
+    """Run a command of the same command line; ``problem`` and ``extra`` tell why it is missing."""
+    commands: Any = getattr(ctx.find_root().command, "commands", {})
+    if name not in commands:
+        raise missing_extra(problem, extra)
+    commands[name].main([*arguments], prog_name=f"parsebank {name}", standalone_mode=False)
+
+
 def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
     from service.parsers.records import model_card
-    from service.training.lemmas import lemma_exceptions
 
     typer.echo("looking for exceptions among lemmas")
     found = lemma_exceptions(_loaded(work), [one for bank in banks for one in bank.read("train")])
@@ -106,6 +116,29 @@ def _add_exceptions(work: Path, banks: Sequence[Treebank]) -> None:
         card = model_card(folder / CARD)
         card["labels"]["exceptions"] = found
         _write_json(folder / CARD, card)
+
+
+def lemma_exceptions(parser: Parser, sentences: Sequence[Sentence]) -> dict[str, dict[str, str]]:
+    """Commonest lemma of each form, by UPOS, where the parser is right less often than it.
+
+    Scripts of edits miss these; Stanza looks them up too (Qi et al. 2020, section 2.1).
+    """
+    from service.training.evaluation import parsed_words
+
+    lemmas: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    right = Counter[tuple[str, str]]()
+    for sentence, parse in zip(sentences, parsed_words(parser, sentences), strict=True):
+        for word, lemma in zip(sentence.words, parse.lemma, strict=True):
+            if word.lemma is not None and word.upos is not None:
+                pair = word.form, word.upos
+                lemmas[pair][word.lemma] += 1
+                right[pair] += lemma == word.lemma
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for (form, upos), seen in sorted(lemmas.items()):
+        lemma, times = min(seen.items(), key=lambda one: (-one[1], one[0]))
+        if right[form, upos] < times:
+            found[form][upos] = lemma
+    return dict(found)
 
 
 def _loaded(folder: Path) -> TextParser:
@@ -135,6 +168,7 @@ def _described(
     work: Path, name: str, scores: Mapping[str, Any], command: Sequence[str]
 ) -> dict[str, Any]:
     from service.parsers.records import model_card
+    from service.training.cards import own_readme, today
 
     card = model_card(work / CARD)
     facts = {
@@ -143,12 +177,12 @@ def _described(
         "command": f"parsebank models train own {shlex.join(command)}",
         "scores": scores["rounded"],
         "scores_exact": scores["exact"],
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": today(),
     }
     labels = card.pop("labels")  # long, and so the last
     card = {**card, **facts, "labels": labels}
     _write_json(work / CARD, card)
-    (work / "README.md").write_text("\n".join(_markdown(card)) + "\n", encoding="utf-8")
+    (work / "README.md").write_text("\n".join(own_readme(card)) + "\n", encoding="utf-8")
     return card
 
 
@@ -169,44 +203,3 @@ def _installed(work: Path, out: Path, name: str) -> Path:
         shutil.copyfile(work / file, draft / file)
     shutil.rmtree(target, ignore_errors=True)
     return draft.rename(target)
-
-
-def _score_rows(card: Mapping[str, Any]) -> Iterator[str]:
-    from service.training.cards import filled_metrics
-    from syntax.trees.scoring import METRICS
-
-    metrics = filled_metrics(METRICS, card["columns"])
-    yield f"| treebank, split, input | {' | '.join(metrics)} |"
-    yield "|---" * (len(metrics) + 1) + "|"
-    for bank, splits in card["scores"].items():
-        for split, by_input in splits.items():
-            for kind, figures in by_input.items():
-                whole = card["scores_exact"][bank][split][kind]
-                cells = (
-                    f"{figures[one]:.2f} ({figures[one] - whole[one]:+.2f})" for one in metrics
-                )
-                yield f"| {bank} {split}, {_INPUTS[kind]} | {' | '.join(cells)} |"
-
-
-_INPUTS: Final = {"raw": "raw text", "gold_tokens": "gold words"}
-
-
-def _markdown(card: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"# {card['name']}", "")
-    yield f"A parser of running text for `{card['language']}`: sentences, words and the columns"
-    yield f"{', '.join(column.upper() for column in card['columns'])}, from one encoder"
-    yield f"({card['encoder']}, {card['layers']} layers) in 8-bit integers, run by ONNX Runtime."
-    yield from ("", "## Licence and attribution", "")
-    yield f"Trained from {card['treebank']}, version {card['treebank_version']}, whose licence is"
-    yield f"the model's: **{card['licence']}**. Whoever passes the model on must name the authors"
-    yield "and, where the licence says so (SA), share it alike."
-    yield from ("", f"Authors of the treebank: {card['attribution']}", "", "## Scores", "")
-    yield "F1 in percent, as the CoNLL 2018 shared task defines the metrics (Zeman et al. 2018); in"
-    yield "brackets, the points that rounding to integers adds or takes."
-    yield from ("", *_score_rows(card), "", "## Training", "")
-    yield from ("```", card["command"], "```", "")
-    yield f"{card['date']}. Learned from the train splits; the dev splits chose nothing; the test"
-    yield "splits were used for the scores only."
-    if count := card["sentences_left_out"]:
-        yield f"{count:,} sentences have more pieces than the encoder reads, and were left out."
-    yield from ("", f"{card['size']:,} bytes of programs.")

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import ufal.udpipe
 
 from service.parsers.registry import load_parser
 from service.parsers.udpipe.backend import model_in
-from service.training.cards import ModelCard, write_card
-from service.training.columns import filled_columns, fold_of, strip_columns
+from service.training.cards import udpipe_card, write_cards
 from service.training.component import (
     KINDS,
     METHOD,
@@ -92,9 +92,9 @@ def train(
     components = _train_components(training, splits["train"], splits["dev"])
     combine_components(components, work / "dev.conllu", model)
     scores = _evaluate(model, {split: splits[split] for split in EVALUATED_SPLITS}, progress)
-    card = ModelCard.describe(model, treebank, recipe, language, command, scores)
+    card = udpipe_card(model, treebank, recipe, language, command, scores)
     # An earlier model of this name serves requests until here: file and card change together.
-    return TrainedModel(model.replace(output / model.name), *write_card(card, output), scores)
+    return TrainedModel(model.replace(output / model.name), *write_cards(card, output), scores)
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,27 @@ def _train_components(
     task = _Task("parser", "parser", recipe.parser, tagged, tagged_dev)
     (parser,) = _run_all(training, [task])
     return dict(zip(KINDS, (tokenizer, tagger, parser), strict=True))
+
+
+def strip_columns(sentences: Iterable[Sentence], columns: Sequence[str] = ()) -> list[Sentence]:
+    """Empty LEMMA, XPOS and FEATS unless they are in *columns*, and the enhanced graph."""
+    emptied: dict[str, Any] = dict.fromkeys({"lemma", "xpos", "feats", "deps"} - {*columns})
+    return [
+        replace(one, words=tuple(replace(word, **emptied) for word in one.words), empty_nodes=())
+        for one in sentences
+    ]
+
+
+def filled_columns(sentences: Sequence[Sentence], columns: Sequence[str]) -> tuple[str, ...]:
+    words = [word for sentence in sentences for word in sentence.words]
+    return tuple(
+        column for column in columns if any(getattr(word, column) is not None for word in words)
+    )
+
+
+def fold_of(position: int, recipe: Recipe) -> int:
+    """Fold of a sentence: blocks of sentences are dealt out in turn."""
+    return position // recipe.block % recipe.folds
 
 
 def _fold_tasks(training: _Training, train: Sequence[Sentence], heldout: Path) -> Iterable[_Task]:

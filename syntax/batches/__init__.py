@@ -13,10 +13,15 @@ from syntax.batches.answers import (
     spans_of_text,
 )
 from syntax.batches.batch import BatchBuffers, assemble_batch
-from syntax.batches.labels import IGNORE, label_pieces, label_tokens, labels_of_tokens
-from syntax.batches.located import LocatedSpans, locate_spans
-from syntax.batches.marks import Span, mark_spans
-from syntax.batches.segments import FlatExamples, SegmentFeatures
+from syntax.batches.labels import (
+    IGNORE,
+    LocatedSpans,
+    label_pieces,
+    label_tokens,
+    labels_of_tokens,
+    locate_spans,
+)
+from syntax.batches.segments import FlatExamples, SegmentFeatures, Span, mark_spans
 from syntax.batches.spec import (
     MAX_LENGTH,
     AssemblySpec,
@@ -27,9 +32,9 @@ from syntax.batches.spec import (
     TruncationSide,
     TruncationTie,
 )
-from syntax.batches.special import SpecialTokens
 from syntax.batches.template import Template
 from syntax.batches.tokens import token_ids_of
+from syntax.tokenizers import SpecialTokens
 
 __all__ = [
     "CUT",

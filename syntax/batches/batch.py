@@ -14,7 +14,6 @@ from syntax.batches.extras import extra_columns
 from syntax.batches.segments import FlatExamples
 from syntax.batches.sequences import Sequences, plan_sequences
 from syntax.batches.spec import AssemblySpec
-from syntax.batches.special import SpecialTokens
 from syntax.errors import SpecError, TreeError
 from syntax.matrices import COMPILED, MATRICES, MatrixBuffers
 from syntax.matrices.forest import Forest, build_forest, write_matrices
@@ -22,6 +21,7 @@ from syntax.matrices.heads import link_heads, order_heads
 from syntax.matrices.kernels import OrderedTrees
 from syntax.matrices.offsets import round_up
 from syntax.subwords import POLICIES, PieceTree, attach
+from syntax.tokenizers import SpecialTokens
 
 BatchBuffers = MatrixBuffers
 
@@ -30,6 +30,21 @@ _EDGE: Final = {
     "last_piece": kernels.EDGE_LAST_PIECE,
     "none": kernels.EDGE_NONE,
 }
+
+
+class Batch(dict[str, Any]):
+    """Arrays and lists by name, as a dict that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        from syntax.drawing.page import listing  # for notebooks alone
+
+        rows = [
+            (name, str(value.dtype), " × ".join(map(str, value.shape)))
+            if isinstance(value, np.ndarray)
+            else (name, type(value).__name__, str(len(value)) if hasattr(value, "__len__") else "")
+            for name, value in self.items()
+        ]
+        return listing("Batch", ("name", "type", "shape"), rows)
 
 
 def assemble_batch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syntax.batches import kernels
+from syntax.batches.naming import of_batch
 from syntax.errors import InputError
 from syntax.matrices.offsets import as_offsets, for_numba, offsets_of, sizes
 
 IntArray = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
+
+Span = tuple[int, int, int]
+"""Segment of an example, first character, and the end."""
 
 COLUMNS = {
     "input_ids": np.int32,
@@ -180,6 +184,48 @@ class FlatExamples:
 
     def with_segments(self, segments: NDArray[np.int64]) -> FlatExamples:
         return self.pick(segments.reshape(-1), np.full(len(segments), segments.shape[1]))
+
+
+def mark_spans(examples: FlatExamples, spans: Sequence[Sequence[Span]]) -> FlatExamples:
+    """The examples with marks on the pieces of the spans; a span without a piece is an error.
+
+    The k-th of at most eight spans of an example sets the k-th bit of its pieces.
+
+    Example:
+        >>> marked = mark_spans(examples, [[(0, 4, 7), (0, 19, 22)]])     # doctest: +SKIP
+        >>> spec = AssemblySpec(matrices=("gate_distance(keep=1)",))      # doctest: +SKIP
+    """
+    if examples.offsets is None:
+        raise InputError("the examples came without offsets; spans cannot be found without them")
+    if len(spans) != len(examples):
+        raise InputError(f"spans came for {len(spans)} examples; there are {len(examples)}")
+    marks = np.zeros(len(examples.input_ids), np.uint8)
+    for example, own in enumerate(spans):
+        if len(own) > 8:
+            raise InputError(f"{of_batch(example)} has {len(own)} spans; 8 can be marked")
+        for bit, span in enumerate(own):
+            marks[_pieces(examples, examples.offsets, example, span)] |= np.uint8(1 << bit)
+    return replace(examples, marks=marks)
+
+
+def _pieces(
+    examples: FlatExamples, offsets: NDArray[np.int32], example: int, span: Span
+) -> NDArray[np.intp]:
+    segment, start, end = span
+    first, last = examples.example_offsets[example : example + 2].tolist()
+    if not 0 <= segment < last - first:
+        raise InputError(
+            f"{of_batch(example)} has {last - first} segments; a span is in segment {segment}"
+        )
+    begin, stop = examples.segment_offsets[first + segment : first + segment + 2].tolist()
+    touched = (offsets[begin:stop, 0] < end) & (offsets[begin:stop, 1] > start)
+    pieces: NDArray[np.intp] = begin + np.flatnonzero(touched)
+    if not len(pieces):
+        raise InputError(
+            f"{of_batch(example)}: no piece of segment {segment} covers any of "
+            f"characters {start} to {end}"
+        )
+    return pieces
 
 
 def _check_lengths(kind: str, item: object, names: Iterable[str]) -> None:

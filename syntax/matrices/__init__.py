@@ -1,7 +1,6 @@
 """From parent vectors to distance, depth, ancestor and further matrices."""
 
-from syntax.matrices.buffers import MatrixBuffers
-from syntax.matrices.forest import COMPILED, UNREACHABLE8, UNREACHABLE16
+from syntax.matrices.forest import COMPILED, UNREACHABLE8, UNREACHABLE16, MatrixBuffers
 from syntax.matrices.gate import distance_weights, gate_weights, pruned_distance
 from syntax.matrices.heads import ISOLATED, ROOT
 from syntax.matrices.lca import (

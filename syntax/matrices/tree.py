@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syntax.errors import InputError
-from syntax.matrices.buffers import MatrixBuffers
 from syntax.matrices.forest import (
     COMPILED,
     UNREACHABLE8,
     UNREACHABLE16,
     Forest,
+    MatrixBuffers,
     build_forest,
     write_matrices,
 )

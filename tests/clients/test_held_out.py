@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clients.benchmarks import BENCHMARKS
-from clients.benchmarks.held_out import is_dev, with_dev_share
+from clients.benchmarks.base import is_dev, with_dev_share
 from clients.benchmarks.text import WHOLE_FILES
 from syntax.errors import SpecError
 

@@ -25,7 +25,7 @@ from featurestore.maintenance.validate import validate_store
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS, MATRIX_BLOBS, PARSES, TOKENS, VECTORS
-from syntax.keys import parse_key
+from syntax.fingerprint import parse_key
 
 from .conftest import PARSER, pairs_of
 from .test_token_labels import LABELS, handle, marked, rows

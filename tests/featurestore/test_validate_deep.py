@@ -19,7 +19,7 @@ from featurestore.tables.data_files import write_files
 from featurestore.tables.encode.parses import encode_parses
 from featurestore.tables.files import FileReader
 from syntax.errors import StoreError
-from syntax.keys import parse_key
+from syntax.fingerprint import parse_key
 from syntax.trees.conllu import parse_from_sentences
 
 PARSER = "d" * 32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_the_cards_carry_licence_and_attribution(model: Path, card: dict[str, An
 
 
 def test_the_model_was_made_by_its_recipe(card: dict[str, Any]) -> None:
-    assert card["recipe"] == json.loads(json.dumps(DEFAULT.content()))
+    assert card["recipe"] == json.loads(json.dumps(asdict(DEFAULT)))
 
 
 def test_the_card_promises_enough(card: dict[str, Any]) -> None:

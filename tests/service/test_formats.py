@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from service.render.etag import is_current
 from service.render.negotiate import FORMATS, MEDIA_TYPES, negotiate
+from service.routes.answers import is_current
 from syntax import parse_conllu
 from tests.service.asgi import Exchange
 from tests.service.contract import ask, items

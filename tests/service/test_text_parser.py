@@ -24,7 +24,7 @@ from service.parsers.text.folder import CARD, find_text_parsers, read_card
 from service.parsers.text.programs import mean_pieces
 from service.settings import Settings
 from service.training.evaluation import evaluate_parser
-from service.training.lemmas import lemma_exceptions
+from service.training.own_command import lemma_exceptions
 from syntax import Parse
 from syntax.errors import ModelLoadError, NoSentenceError, SentenceTooLongError
 from syntax.trees.conllu import read_conllu

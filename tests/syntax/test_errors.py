@@ -9,12 +9,14 @@ import pytest
 
 from syntax import errors
 from syntax.errors import (
+    DROP_REASONS,
     ConlluError,
     MissingExtraError,
     ParsebankError,
     SentenceTooLongError,
     StoreBusyError,
     UnknownParserError,
+    drop_reason,
 )
 
 
@@ -79,3 +81,20 @@ def test_the_hierarchy_in_the_docstring_lists_every_error(error: type[ParsebankE
     assert errors.__doc__ is not None
     assert error.__name__ in errors.__doc__
     assert error.__doc__
+
+
+@pytest.mark.parametrize("cls", [*all_errors(errors.InputError)], ids=lambda cls: cls.__name__)
+def test_every_input_error_has_a_listed_reason(cls: type[errors.InputError]) -> None:
+    assert drop_reason(cls("what came")) in DROP_REASONS
+
+
+def test_a_listed_error_is_its_own_reason() -> None:
+    assert drop_reason(errors.NoLabelError("none")) == "no_label"
+    assert drop_reason(errors.WorkerDiedError("died")) == "worker_died"
+
+
+def test_an_unlisted_error_counts_as_its_base_class() -> None:
+    class OddExampleError(errors.ExampleError):
+        pass
+
+    assert drop_reason(OddExampleError("odd")) == "example"

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syntax import fingerprint
-from syntax.fingerprint import canonical_json, file_sha256
-from syntax.keys import parse_key
+from syntax.fingerprint import canonical_json, file_sha256, parse_key
 
 json_content = st.recursive(
     st.none()

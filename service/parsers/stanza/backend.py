@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -17,7 +18,6 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Columns
-from service.parsers.devices import choose_device
 from service.parsers.stanza.drafts import Draft, given_draft, read_draft, shown_text, split_draft
 from service.parsers.stanza.packages import (
     PROCESSORS,
@@ -31,7 +31,7 @@ from service.parsers.stanza.processors import (
     load_engine,
 )
 from syntax import Parse
-from syntax.errors import ParsebankError
+from syntax.errors import ModelLoadError, ParsebankError
 
 
 class StanzaParser(BulkParser):
@@ -115,6 +115,21 @@ def load_stanza(model: ModelFile, identity: ParserIdentity, device: str) -> Stan
     parser = StanzaParser(package, identity, "cpu", load_engine(package, "cpu"))
     parser.parse(ParseInput("pretokenized", tokens=("a",)), Limits())
     return parser if chosen == "cpu" else StanzaParser(package, identity, chosen)
+
+
+def choose_device(wanted: str) -> str:
+    """``cpu`` or ``cuda``; only the first is known without an import of torch."""
+    if wanted == "cpu":
+        return "cpu"
+    import torch
+
+    # Ask the driver's library: the CUDA runtime's own answer would be of no use after a fork.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    if torch.cuda.is_available():
+        return "cuda"
+    if wanted == "cuda":
+        raise ModelLoadError("device is cuda, but torch finds no GPU; use auto or cpu")
+    return "cpu"
 
 
 STANZA: Final = Backend(

@@ -18,11 +18,10 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation
-from service.parsers.onnx import onnx_version
+from service.parsers.onnx import onnx_version, read_tokenizer
 from service.parsers.text.folder import FAMILY, find_text_parsers, read_card
 from service.parsers.text.programs import Ints, Programs, WordStates
 from service.parsers.text.reading import Found, Reading
-from service.parsers.tokenizer import read_tokenizer
 from syntax.parsing.folder import TOKENIZER
 from syntax.parsing.pieces import text_pieces, unknown_id
 from syntax.parsing.scripts import apply_lemma_script

@@ -1,7 +1,8 @@
 """UDPipe 1: sentence objects read directly, with exact character spans.
 
 Writing CoNLL-U and reading it back would lose the offsets of multiword tokens and cost ten times
-as much as copying the attributes.
+as much as copying the attributes. UDPipe's word objects point into their sentence and silently
+change when it is freed, so everything is copied while the caller still holds the sentence.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
@@ -24,11 +26,10 @@ from service.parsers.base import (
     ParserIdentity,
     attempt,
 )
-from service.parsers.columns import Columns
+from service.parsers.columns import Annotation, Columns
 from service.parsers.languages import language_of
 from service.parsers.records import model_card
 from service.parsers.surface import Surface, joined_surface, with_words, within_limit
-from service.parsers.udpipe.columns import annotation_of, forms_of, surface_of
 from syntax import Parse
 from syntax.errors import ModelLoadError, ParsebankError
 
@@ -41,6 +42,8 @@ _RAW: Final = "ranges"
 _ONE: Final = "ranges;presegmented"
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _PARAGRAPH: Final = re.compile(r"\r\n\s*\r\n|\n\s*\n|\r\s*\r")
+
+_ATTRIBUTES: Final = attrgetter("form", "lemma", "upostag", "xpostag", "feats", "head", "deprel")
 
 _Found = tuple[Any, Surface]
 
@@ -81,7 +84,7 @@ class UdpipeParser:
             if pieces == [surface]:
                 fitting.append((sentence, surface))
             else:
-                fitting += _cut_up(forms_of(sentence), pieces)
+                fitting += _cut_up(_forms_of(sentence), pieces)
         return fitting
 
     def _found(self, item: ParseInput) -> list[_Found]:
@@ -105,12 +108,12 @@ class UdpipeParser:
     def _one(self, text: str, shift: int = 0) -> list[_Found]:
         """Text as one sentence; line breaks are shown to UDPipe as spaces, 1:1."""
         shown = _LINE_BREAK.sub(" ", text)
-        return [(found, surface_of(found, shift)) for found in self._sentences(shown, _ONE)]
+        return [(found, _surface_of(found, shift)) for found in self._sentences(shown, _ONE)]
 
     def _split(self, text: str) -> list[_Found]:
         """Rejoin pieces of a long sentence, so that our limit decides on it and not UDPipe's."""
         found: list[_Found] = []
-        pieces = [(sentence, surface_of(sentence)) for sentence in self._sentences(text, _RAW)]
+        pieces = [(sentence, _surface_of(sentence)) for sentence in self._sentences(text, _RAW)]
         for run in _runs(text, pieces):
             if len(run) == 1:
                 found += run
@@ -190,13 +193,13 @@ UDPIPE: Final = Backend("udpipe", find_udpipe, udpipe_version, load_udpipe)
 
 
 def _segments(found: Iterable[_Found]) -> list[tuple[list[str], Surface]]:
-    return [(forms_of(sentence), surface) for sentence, surface in found]
+    return [(_forms_of(sentence), surface) for sentence, surface in found]
 
 
 def _copied(item: ParseInput, found: list[_Found]) -> Parse:
     columns = Columns(item.joined)
     for sentence, surface in found:
-        columns.add(surface, annotation_of(sentence))
+        columns.add(surface, _annotation_of(sentence))
     return columns.parse()
 
 
@@ -234,3 +237,27 @@ def _was_forced(text: str, before: Surface, after: Surface) -> bool:
     if len(before.words) < _FORCED_BREAK:
         return False
     return _PARAGRAPH.search(text[before.end[-1] : after.start[0]]) is None
+
+
+def _surface_of(sentence: Any, shift: int = 0) -> Surface:
+    """Tokens from ranges, which are on multiword tokens and words, not on words inside one."""
+    words, tokens, counts, at = list(sentence.words)[1:], [], [], 0
+    for token in sentence.multiwordTokens:
+        first = token.idFirst - 1
+        tokens += [*words[at:first], token]
+        counts += [1] * (first - at) + [token.idLast - first]
+        at = token.idLast
+    tokens += words[at:]
+    counts += [1] * (len(words) - at)
+    starts = [token.getTokenRangeStart() + shift for token in tokens]
+    return Surface(starts, [token.getTokenRangeEnd() + shift for token in tokens], counts)
+
+
+def _forms_of(sentence: Any) -> list[str]:
+    return [word.form for word in list(sentence.words)[1:]]
+
+
+def _annotation_of(sentence: Any) -> Annotation:
+    # A call for each column would look every attribute's getter up again for each word.
+    words = map(_ATTRIBUTES, list(sentence.words)[1:])
+    return Annotation(*zip(*words, strict=True))

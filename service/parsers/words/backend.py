@@ -19,9 +19,8 @@ from service.parsers.base import (
 )
 from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation, Columns
-from service.parsers.onnx import onnx_version, wants_gpu
+from service.parsers.onnx import onnx_version, read_tokenizer, wants_gpu
 from service.parsers.surface import Surface, joined_surface, within_limit
-from service.parsers.tokenizer import read_tokenizer
 from service.parsers.udpipe.backend import UdpipeParser, udpipe_version
 from service.parsers.words.encoding import Sentence, encode_sentence
 from service.parsers.words.folder import FAMILY, SEGMENTATION, find_word_parsers, read_card

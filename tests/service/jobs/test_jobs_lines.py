@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from service.jobs.lines import item_key, numbered_lines, read_item, read_spec
 from syntax.errors import ExampleError, SpecError
 from syntax.examples import DatasetSpec, Example, LabelSpec, Rejection, Segment, SpanLabel
-from syntax.keys import MAX_WORDS
+from syntax.fingerprint import MAX_WORDS
 
 from .board import REQUEST
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,15 +16,14 @@ from numpy.typing import NDArray
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_label, with_labels
 from featurestore.dataset.parsers import of_parsers
-from featurestore.dataset.reader import ExampleReader
 from featurestore.records import Drop, key_bytes
-from featurestore.stream.window import StoredRows, WindowReader
+from featurestore.stream.window import StoredRows, Window, WindowReader
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
-from featurestore.tables.lease import Lease
-from featurestore.tables.pins import Pin
+from featurestore.tables.pins import Lease, Pin
 from featurestore.tables.rows import RowIndex, open_row_index
+from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
 from featurestore.tables.snapshot import DataFile, in_partition
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import DatasetSpec
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 EVERY: Final = "*"
 """Stands for all splits, one after the other, or for all languages."""
+
+_VECTORS: Final = tuple(name for name in VECTORS if name != "offsets")
 
 
 class FeatureDataset(StreamedDataset):
@@ -231,6 +233,43 @@ class FeatureDataset(StreamedDataset):
 
     def selected(self, rows: RowIndex, reader: FileReader) -> FeatureDataset:
         return FeatureDataset(self._store, self.card, self.version, rows, reader)
+
+
+class ExampleReader:
+    """Reads examples of a dataset by their positions in sequence order."""
+
+    def __init__(
+        self,
+        data: FeatureDataset,
+        stored: bool = False,
+        offsets: bool = False,
+        tokens: bool = False,
+    ) -> None:
+        self._data = data
+        labels = [label.name for label in data.labels]
+        further = (
+            *(MATRIX_BLOBS if stored else ()),
+            *(("offsets",) if offsets else ()),
+            *(TOKENS if tokens else ()),
+        )
+        self._columns = ["example_id", "segment_lengths", *_VECTORS, *further, *labels]
+
+    def fetch(self, examples: NDArray[np.int64], is_wanted: Callable[[], bool]) -> None:
+        self._data.fetch(examples, is_wanted)
+
+    def read(self, examples: NDArray[np.int64]) -> Window:
+        self._data.fetch(examples)
+        files = self._data.stored_files(self._columns, examples)
+        window = Window.of(files, len(examples), self._data.labels)
+        if self._data.rows.repeat is None:
+            return window
+        repeats = self._data.rows.repeat[examples].tolist()
+        # What is drawn for an example goes by its name, and is to be drawn anew.
+        names = [
+            f"{name} (repeated {times})" if times else name
+            for name, times in zip(window.example_ids, repeats, strict=True)
+        ]
+        return replace(window, example_ids=names)
 
 
 def open_dataset(

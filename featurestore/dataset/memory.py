@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.dataset.dataset import FeatureDataset
-from featurestore.dataset.reader import ExampleReader
+from featurestore.dataset.dataset import ExampleReader, FeatureDataset
 from featurestore.records import DatasetHandle, Drop, ExampleRow, key_bytes
 from featurestore.stream.window import Window
 from featurestore.tables.card import DatasetCard

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from featurestore.dataset.dataset import FeatureDataset
-from featurestore.dataset.reader import ExampleReader
+from featurestore.dataset.dataset import ExampleReader, FeatureDataset
 from featurestore.stream.window import Window
 from featurestore.tables.states import StatesTable, WordStates
 from syntax.fingerprint import fingerprint

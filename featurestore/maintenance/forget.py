@@ -16,15 +16,22 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from featurestore.tables.attempts import reason
 from featurestore.tables.delta import Table
 from featurestore.tables.location import Location
-from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, checkpoint_name, entry_name
+from featurestore.tables.log import (
+    CHECKPOINT,
+    ENTRY,
+    LOG,
+    checkpoint_name,
+    entry_name,
+    log_names,
+    reason,
+    versions_of,
+)
 from syntax.errors import StoreError
 from syntax.files import sync
 
@@ -69,7 +76,7 @@ def forget_versions(
     """
     log = table.location.child(LOG)
     with _named_faults(table):
-        start = _start(log, _names(log), before)
+        start = _start(log, before)
         return cut_log(table, keep, start, start, dry_run)
 
 
@@ -86,8 +93,10 @@ def cut_log(
     with _named_faults(table):
         gone = [
             name
-            for version, name in _names(log)
-            if version < start and not (version in kept and CHECKPOINT.fullmatch(name))
+            for name in log_names(log)
+            if name[:20].isdigit()
+            and int(name[:20]) < start
+            and not (int(name[:20]) in kept and CHECKPOINT.fullmatch(name))
         ]
         if gone and not dry_run:
             _secure(table, kept, checkpoint)
@@ -98,25 +107,18 @@ def cut_log(
 
 
 def copy_log(log: Location, copy: Location) -> Location:
-    for _, name in [*_names(log), (0, "_last_checkpoint")]:
+    for name in log_names(log):
         if (content := log.read(name)) is not None:
             copy.write(name, content)
     return copy
 
 
-def _names(log: Location) -> list[tuple[int, str]]:
-    """The files of a log by version, the oldest first."""
-    found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
-    names = (info.base_name for info in found if info.is_file)
-    return sorted((int(name[:20]), name) for name in names if name[:20].isdigit())
-
-
-def _start(log: Location, names: Sequence[tuple[int, str]], before: float) -> int:
+def _start(log: Location, before: float) -> int:
     """The newest checkpoint whose predecessors all may go; 0 if there is none."""
-    entries = {version for version, name in names if ENTRY.fullmatch(name)}
+    names = log_names(log)
+    entries = versions_of(names, ENTRY)
     last = max(entries, default=0) - RECENT
-    checkpoints = {version for version, name in names if CHECKPOINT.fullmatch(name)}
-    for version in sorted(checkpoints & entries, reverse=True):
+    for version in sorted(versions_of(names, CHECKPOINT) & entries, reverse=True):
         (entry,) = log.files.get_file_info([entry_name(version)])
         if version <= last and entry.is_file and entry.mtime.timestamp() < before:
             return version
@@ -126,7 +128,7 @@ def _start(log: Location, names: Sequence[tuple[int, str]], before: float) -> in
 def _secure(table: Table, kept: Collection[int], start: int) -> None:
     """Make the checkpoints that older versions leave readable, and sync them to the disk."""
     log = table.location.child(LOG)
-    there = {version for version, name in _names(log) if CHECKPOINT.fullmatch(name)}
+    there = versions_of(log_names(log), CHECKPOINT)
     for version in kept:
         handle = table.open(version)
         if handle is not None and version not in there:
@@ -135,8 +137,8 @@ def _secure(table: Table, kept: Collection[int], start: int) -> None:
     for version in needed:
         table.snapshot(version)
     if log.is_local:
-        for version, name in _names(log):
-            if version in needed and CHECKPOINT.fullmatch(name):
+        for name in log_names(log):
+            if (found := CHECKPOINT.fullmatch(name)) and int(found[1]) in needed:
                 sync(Path(log.uri, name))
         sync(Path(log.uri))
 

@@ -19,7 +19,16 @@ import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
 from featurestore.tables.location import Location
-from featurestore.tables.log import CHECKPOINT, ENTRY, LOG, entry_name, paths_of, read_actions
+from featurestore.tables.log import (
+    CHECKPOINT,
+    ENTRY,
+    LOG,
+    entry_name,
+    log_names,
+    paths_of,
+    read_actions,
+    versions_of,
+)
 from syntax.strict_json import parse_json
 
 _HINT: Final = "_last_checkpoint"
@@ -59,7 +68,7 @@ def log_faults(name: str, table: Location) -> list[LogFault]:
     """The damaged and missing files of a table's log."""
     log = table.child(LOG)
     names = log_names(log)
-    entries = {int(found[1]) for one in names if (found := ENTRY.fullmatch(one))}
+    entries = versions_of(names, ENTRY)
     damaged = {number: what for number in entries if (what := _damage(log, number))}
     last = max(entries, default=-1)
     faults, whole = list[LogFault](), list[int]()
@@ -144,11 +153,6 @@ def unlisted_files(table: Location, log: Location) -> list[str]:
     found = table.files.get_file_info(pa_fs.FileSelector("", recursive=True))
     paths = (info.path for info in found if info.is_file and info.path.endswith(".parquet"))
     return sorted(path for path in paths if not path.startswith("_") and path not in listed)
-
-
-def log_names(log: Location) -> list[str]:
-    found = log.files.get_file_info(pa_fs.FileSelector("", allow_not_found=True))
-    return sorted(info.base_name for info in found if info.is_file)
 
 
 def _checkpoint_fault(

@@ -17,7 +17,6 @@ from featurestore.maintenance.inspect import all_tables
 from featurestore.maintenance.log_repair import (
     LogFault,
     log_faults,
-    log_names,
     lost_rewrites,
     mend,
     table_locations,
@@ -31,7 +30,7 @@ from featurestore.tables.encode.parses import decode_parses, encode_parses, unpa
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
-from featurestore.tables.log import CHECKPOINT, LOG
+from featurestore.tables.log import CHECKPOINT, LOG, log_names, versions_of
 from featurestore.tables.parses import ROW_GROUP
 from featurestore.tables.schema import DROPS, FINGERPRINTS, PARSE_COLUMNS, PARSES, PINS
 from featurestore.tables.snapshot import DataFile
@@ -276,9 +275,8 @@ def _mend(store: FeatureStore, name: str, location: Location, faults: list[LogFa
         table = Table(location, TableLayout(pa.schema([])), lambda: None)
         last = max(int(fault.file[:20]) for fault in faults if fault.action == "forget")
         own = (pin for pin in store.pins.all().values() if f"datasets/{pin.table}" == name)
-        checkpoints = [int(one[:20]) for one in log_names(log) if CHECKPOINT.fullmatch(one)]
         kept = [pin.version for pin in own if _is_readable(table, pin.version)]
-        cut_log(table, kept, last + 1, max(checkpoints))
+        cut_log(table, kept, last + 1, max(versions_of(log_names(log), CHECKPOINT)))
 
 
 def _is_readable(table: Table, version: int) -> bool:

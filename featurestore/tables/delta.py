@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,15 +17,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from featurestore import records
-from featurestore.tables.attempts import ATTEMPTS, reason, waits
 from featurestore.tables.compaction import FILE_BYTES, TIERS, Join, joins, to_sort
 from featurestore.tables.data_files import partitions_of, write_files
 from featurestore.tables.file_cache import FileCache
 from featurestore.tables.files import FileReader
 from featurestore.tables.layout import TableLayout
 from featurestore.tables.location import Location
-from featurestore.tables.log import LOG, entry_name, sync_commits
-from featurestore.tables.opening import open_table
+from featurestore.tables.log import LOG, entry_name, open_table, reason, sync_commits
 from featurestore.tables.snapshot import (
     DataFile,
     Snapshot,
@@ -35,6 +34,9 @@ from featurestore.tables.snapshot import (
 from syntax.errors import StoreBusyError, StoreError
 
 _LOG: Final = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 12
+"""Tries of one commit before `StoreBusyError`; with the waits below, about six seconds."""
 
 _PASSES: Final = 4
 """Times that a compaction looks for files to join: joined ones may fit together."""
@@ -101,7 +103,7 @@ class Table:
             StoreBusyError: Other writers kept winning; nothing was written.
         """
         added: list[AddAction] | None = None
-        for wait in waits():
+        for wait in _waits():
             handle = self.open() or self._create()
             known = handle.version()
             if _is_applied(handle, transaction):
@@ -264,7 +266,7 @@ class Table:
         """
         if not removed and not added:
             return True
-        for wait in waits():
+        for wait in _waits():
             handle = self.open()
             if handle is None:
                 return False
@@ -370,6 +372,13 @@ class Table:
             if handle is None:
                 raise StoreError(f"cannot create {self.location.uri}: {reason(error)}") from error
             return handle
+
+
+def _waits() -> Iterator[float]:
+    """Seconds to wait after each lost commit: exponential, capped, with jitter."""
+    for attempt in range(ATTEMPTS):
+        # Processes forked from one share the state of `random`, and would wait alike.
+        yield random.SystemRandom().uniform(0.5, 1.0) * min(1.0, 0.02 * 2**attempt)
 
 
 def quoted(text: str) -> str:

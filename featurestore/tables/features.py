@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featurestore.records import DatasetHandle, DatasetInfo, ExampleRow, Part, Transaction
+from featurestore.records import (
+    DatasetHandle,
+    DatasetInfo,
+    ExampleRow,
+    Part,
+    Transaction,
+    key_bytes,
+)
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import FingerprintTable
+from featurestore.tables.index import KeyIndex, keys_of
+from featurestore.tables.log import open_table
 from featurestore.tables.lookup import KeyLookup
-from featurestore.tables.opening import open_table
-from featurestore.tables.repeats import remove_repeats
 from featurestore.tables.root import StoreRoot
+from featurestore.tables.rows import read_row_index
 from featurestore.tables.snapshot import Snapshot, in_partition
 from syntax.errors import SpecError, UnknownDatasetError, UnknownTokenizerError
 from syntax.fingerprint import fingerprint
@@ -33,6 +43,9 @@ ROW_GROUP_PIECES: Final = 65_536
 chunks of four times as many; of a group that is cut by two chunks both decode all."""
 
 ROW_GROUP_BYTES: Final = 1 << 20
+
+REPLACED: Final = 500
+"""Repeated examples that one commit removes."""
 
 
 class FeatureTables:
@@ -164,7 +177,7 @@ class FeatureTables:
             for split, lang in sorted({file.part for file in snapshot.files}):
                 lookup = self._lookup(card.name, card.folder, split, lang)
                 if repeated := lookup.repeated_keys():
-                    remove_repeats(table, {"split": split, "lang": lang}, repeated)
+                    _remove_repeats(table, {"split": split, "lang": lang}, repeated)
             table.sort("seq", row_group=_packed_row_group(snapshot))
 
     def infos(self) -> list[DatasetInfo]:
@@ -268,6 +281,31 @@ class FeatureTables:
             for (path, _, _), lookup in self._lookups.items():
                 if path == f"{card.name}/{card.folder}":
                     lookup.expire()
+
+
+def _remove_repeats(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> None:
+    """Keep one row of each of these examples: the one that readers of the dataset see."""
+    for start in range(0, len(keys), REPLACED):
+        some = keys[start : start + REPLACED]
+        table.replace(partial(_seen_rows, table, partition, some), "example_key", partition)
+
+
+def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) -> pa.Table:
+    reader = FileReader(table.location, schema=table.layout.schema)
+    index = read_row_index(reader, in_partition(table.snapshot().files, partition))
+    wanted = KeyIndex()
+    wanted.add(keys_of(key_bytes(list(keys))), 0)
+    chosen = index.select(wanted.find(index.keys).found)
+    columns = [name for name in table.layout.schema.names if name not in partition]
+    if not len(chosen):  # all deleted
+        return table.layout.schema.empty_table()
+    rows = pa.concat_tables(
+        reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)
+        for file in np.unique(chosen.file)
+    )
+    for name, value in partition.items():
+        rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
+    return rows.select(table.layout.schema.names)
 
 
 def _packed_row_group(snapshot: Snapshot) -> int:

@@ -20,7 +20,7 @@ from featurestore.tables.location import Location
 from syntax.errors import StoreError
 
 if TYPE_CHECKING:
-    from featurestore.tables.lease import Lease
+    from featurestore.tables.pins import Lease
     from featurestore.tables.snapshot import DataFile
 
 _FOOTER_BYTES: Final = 64 << 20

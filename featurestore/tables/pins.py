@@ -1,7 +1,8 @@
-"""Versions of datasets that must stay readable, by name."""
+"""Versions of datasets that must stay readable: by name, or while a stream reads them."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -13,12 +14,14 @@ import pyarrow as pa
 
 from featurestore.records import Transaction
 from featurestore.tables.files import FileGoneError, FileReader
-from featurestore.tables.opening import open_table
+from featurestore.tables.log import open_table
 from featurestore.tables.root import StoreRoot
 from featurestore.tables.schema import PINS
 from featurestore.tables.snapshot import files_of, snapshot_of
 from syntax.errors import SpecError, StoreError, UnknownDatasetError
 from syntax.registry import unknown_name
+
+_LOG: Final = logging.getLogger(__name__)
 
 _WRITER: Final = "pins"
 """Application id of every change. Changes are counted, not versions of the table, which compactions
@@ -26,6 +29,9 @@ make too: of two changes that follow the same one, the second is refused."""
 
 LEASE_HOURS: Final = 24.0
 """Duration of a lease; it is renewed once half of that is over."""
+
+LOOK_SECONDS: Final = 600.0
+"""Time between two looks of a stream at its files: a vacuum spares them for an hour at least."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,52 @@ class PinTable:
         gone = sum(not info.is_file for info in location.files.get_file_info(paths))
         told = f"{gone} of the {len(paths)} files of version {pin.version} of {pin.table} are gone"
         return f"{told}: it was vacuumed" if gone else None
+
+
+class Lease:
+    """Keeps the files of the version that a stream reads for as long as it calls `renew`.
+
+    Nothing is written while the newest version has the files too; once a compaction or deletion has
+    replaced one, the version is pinned for `LEASE_HOURS`, again and again.
+    All streams over one version share that pin, and none takes it away: it ends by itself, so that
+    a process that died keeps nothing for good.
+
+    Args:
+        table: Folder of the dataset's table below ``datasets``.
+        looked: Time of the last look at the newest version, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        root: StoreRoot,
+        table: str,
+        version: int,
+        paths: Collection[str],
+        looked: float = 0.0,
+    ) -> None:
+        self._root, self._table, self._version = root, table, version
+        self._paths, self._looked = paths, looked
+        self._is_warned = False
+
+    def renew(self) -> None:
+        """Look if the files need the lease, unless the last look was a short time ago.
+
+        A store that cannot be written is streamed without one, with a warning.
+        """
+        if time.time() - self._looked < LOOK_SECONDS:
+            return
+        self._looked = time.time()
+        try:
+            PinTable(self._root).lease(self._table, self._version, self._paths)
+        except StoreError as error:
+            if not self._is_warned:
+                _LOG.warning(
+                    "version %d of %s has been replaced, and this stream cannot keep a vacuum from "
+                    "deleting its files: %s; vacuum with an --older-than above the length of your "
+                    "run, or pin the version",
+                    *(self._version, self._table, error),
+                )
+            self._is_warned = True
 
 
 def _pins(rows: Sequence[dict[str, Any]]) -> dict[str, Pin]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from featurestore import Transaction, open_store
 from featurestore.maintenance.delete import delete_parses
 from featurestore.maintenance.inspect import inspect_store
-from featurestore.tables import repeats
+from featurestore.tables import features
 from featurestore.tables.compaction import joins, to_sort
 from featurestore.tables.delta import JOIN_EVERY, Table
 from featurestore.tables.files import FileReader
@@ -288,7 +288,7 @@ def test_examples_that_are_deleted_during_a_compaction_stay_deleted(
     store.parses.append(records)
     store.features.append(handle, rows)
     store.features.append(handle, rows[3 : 3 + count])
-    seen_rows, deleted = repeats._seen_rows, []
+    seen_rows, deleted = features._seen_rows, []
 
     def read_and_delete(*arguments):
         found = seen_rows(*arguments)
@@ -297,7 +297,7 @@ def test_examples_that_are_deleted_during_a_compaction_stay_deleted(
                 deleted.append(delete_parses(other, rows[3].parse_keys[:1]).examples)
         return found
 
-    monkeypatch.setattr(repeats, "_seen_rows", read_and_delete)
+    monkeypatch.setattr(features, "_seen_rows", read_and_delete)
     store.compact()
     gone = {row.example_key for row in rows if rows[3].parse_keys[0] in row.parse_keys}
     assert deleted == [len(gone)]

@@ -15,7 +15,7 @@ from featurestore import OrderPolicy, ParsedDataset, open_store
 from featurestore.maintenance.vacuum import vacuum_store
 from featurestore.stream import batches
 from featurestore.stream.prefetch import Prefetched
-from featurestore.tables import lease, pins
+from featurestore.tables import pins
 from featurestore.tables.files import FileGoneError
 from syntax.batches import (
     AssemblySpec,
@@ -200,7 +200,7 @@ def test_a_state_of_buckets_survives_json(filled, records) -> None:
 def looking(monkeypatch) -> None:
     """Streams read little at a time, and look at their files before each batch."""
     monkeypatch.setattr(batches, "READ_PIECES", 400)
-    monkeypatch.setattr(lease, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(pins, "LOOK_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("prefetch", [0, 1])

@@ -28,8 +28,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show the tables: versions, files, rows and bytes."""
-    from featurestore.maintenance.changed import changed_examples
     from featurestore.maintenance.inspect import inspect_store
+    from featurestore.maintenance.validate import changed_examples
 
     with open_there(store) as opened:
         found = changed_examples(opened) if changed else inspect_store(opened)

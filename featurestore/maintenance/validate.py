@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
-from featurestore.maintenance.changed import ChangedExample, changed_examples
 from featurestore.maintenance.log_repair import log_faults, table_locations, unlisted_files
 from featurestore.maintenance.rules import (
     Rule,
@@ -39,6 +38,11 @@ _EXAMPLE: Final = (
     *MATRIX_BLOBS,
 )
 
+_CHANGED: Final = """
+    select dataset, tokenizer, split, lang, parser, example_id, count(distinct example_key)
+    from examples group by all having count(distinct example_key) > 1 order by all
+"""
+
 _LISTED: Final = 100
 """Problems that a report lists; all are counted."""
 
@@ -50,6 +54,26 @@ class Problem:
     table: str
     row: str
     message: str
+
+
+@dataclass(frozen=True)
+class ChangedExample:
+    """One name with several contents (``rows``), each of which readers of the dataset see.
+
+    A dataset is appended to and never changed, so that a version stays what it is: text, labels or
+    options that come again under a known ``example_id``, but different, are one more example.
+    """
+
+    dataset: str
+    tokenizer: str
+    split: str
+    lang: str
+    parser: str
+    example_id: str
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass
@@ -214,6 +238,12 @@ def _unknown_fingerprints(store: FeatureStore) -> Iterator[tuple[str, str]]:
     for card, _ in store.features.tables():
         if card.tokenizer_fingerprint not in known["tokenizer"]:
             yield f"datasets/{card.path}", card.tokenizer_fingerprint
+
+
+@named_faults()
+def changed_examples(store: FeatureStore) -> list[ChangedExample]:
+    """The names of examples that have several contents."""
+    return [ChangedExample(*row) for row in store.sql(_CHANGED).fetchall()]
 
 
 def repeated_rows(store: FeatureStore) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from featurestore.maintenance.changed import changed_examples
-from featurestore.maintenance.validate import validate_store
+from featurestore.maintenance.validate import changed_examples, validate_store
 from syntax import fingerprint
 
 

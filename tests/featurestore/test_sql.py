@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from featurestore import Drop, open_store
-from featurestore.maintenance.changed import changed_examples
+from featurestore.maintenance.validate import changed_examples
 from featurestore.sql.functions import FUNCTIONS
 from featurestore.tables.lookup import KeyLookup
 from syntax import DependencyTree

@@ -1,7 +1,7 @@
 """Files of this machine that can be made again: a folder that is bounded in bytes.
 
-They are copies of whole files of remote stores, and tables that take long to make, such as the
-sorted keys of a store. Files of a store never change once written, so a copy stays true. A copy is
+They are copies of whole files of remote stores, and arrays that take long to make, such as the
+sorted keys of a table. Files of a store never change once written, so a copy stays true. A copy is
 made under another name and renamed when it is whole; readers and writers of all processes use
 file locks, which end with the process that holds them.
 """
@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from syntax.errors import SpecError
+from syntax.strict_json import parse_json
 
 CACHE_DIR: Final = "PARSEBANK_CACHE_DIR"
 CACHE_BYTES: Final = "PARSEBANK_CACHE_BYTES"
@@ -32,16 +36,34 @@ _CHUNK: Final = 16 << 20
 _LOOK_AGAIN: Final = 0.02
 
 _PART: Final = ".part"
-_MADE: Final = re.compile(r"\d+-\w+")
+_ARRAYS: Final = re.compile(r"(\d+)-(\w+)")
+_ABOUT: Final = b"parsebank.about"
 _LOG: Final = logging.getLogger(__name__)
 
 
-class _Kept(NamedTuple):
+class _Copy(NamedTuple):
     """A copy, whole or not, that counts as whole against the bound."""
 
     used: float
     path: Path
     size: int
+
+
+@dataclass(frozen=True)
+class KeptArrays:
+    """Arrays that lie in a file of this machine, mapped into memory.
+
+    Attributes:
+        arrays: The columns by name, all of one length; those of two dimensions, too.
+        about: JSON that was kept with them.
+        source: The open file, which stays on the disk for as long.
+    """
+
+    word: str
+    size: int
+    arrays: Mapping[str, NDArray[Any]]
+    about: Mapping[str, Any]
+    source: pa.NativeFile
 
 
 class _LocalFaultError(Exception):
@@ -53,8 +75,8 @@ class FileCache:
 
     A file lies in ``<hash of its URL>/<its bytes>``, so that one of another size is not taken for
     whole; while it is fetched, ``.part`` follows the name. A fetch that was killed is continued by
-    the next one. A copy in use is never removed. Tables that were made for a URL lie beside its
-    copy, as ``<bytes>-<word>``.
+    the next one. A copy in use is never removed. Arrays that are kept for a URL lie in such a
+    folder, too, as ``<bytes>-<word>``.
     """
 
     def __init__(self, folder: Path, max_bytes: int, chunk: int = _CHUNK) -> None:
@@ -73,31 +95,34 @@ class FileCache:
         if path is not None:
             path.unlink(missing_ok=True)
 
-    def made(self, url: str) -> list[str]:
-        return sorted(name for name in _names(self._place(url)) if _MADE.fullmatch(name))
+    def kept(self, url: str) -> list[str]:
+        """Words under which arrays were kept for a URL."""
+        found = map(_ARRAYS.fullmatch, _names(self._place(url)))
+        return sorted(name[2] for name in found if name is not None)
 
-    def read(self, url: str, name: str) -> tuple[pa.RecordBatch, pa.NativeFile] | None:
-        """A table that was made for a URL, mapped into memory, and its open file.
+    def read(self, url: str, word: str) -> KeptArrays | None:
+        """Arrays that were kept for a URL; ``None`` if they are not there."""
+        for name in map(_ARRAYS.fullmatch, _names(self._place(url))):
+            path = self._place(url) / (name[0] if name else "")
+            if name is None or name[2] != word or _size(path) != int(name[1]):
+                continue
+            file = _open_shared(path, pa.memory_map)
+            try:
+                return None if file is None else _read_arrays(word, file)
+            except (OSError, pa.ArrowException):
+                path.unlink(missing_ok=True)
+        return None
 
-        It stays on the disk until the file is closed; ``None`` if it is not there.
-        """
-        path = self._place(url) / name
-        if _size(path) != int(name.partition("-")[0]):
-            return None
-        file = _open_shared(path, pa.memory_map)
-        try:
-            return None if file is None else (pa.ipc.open_file(file).get_batch(0), file)
-        except (OSError, pa.ArrowException):
-            path.unlink(missing_ok=True)
-            return None
-
-    def keep(self, url: str, word: str, table: pa.RecordBatch) -> str | None:
-        """Keep a table that was made for a URL; return its name, or ``None`` without room."""
+    def keep(
+        self, url: str, word: str, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]
+    ) -> KeptArrays | None:
+        """Keep arrays of one length and JSON about them; return both, or ``None`` without room."""
+        table = pa.record_batch({name: _column(values) for name, values in arrays.items()})
+        table = table.replace_schema_metadata({_ABOUT: json.dumps(about)})
         counted = pa.MockOutputStream()
         _write_table(counted, table)
-        name = f"{counted.size()}-{word}"
         try:
-            part = self._reserve(url, counted.size(), name)
+            part = self._reserve(url, counted.size(), f"{counted.size()}-{word}")
             if part is None:
                 return None
             with part.open("r+b") as draft:
@@ -109,18 +134,18 @@ class FileCache:
                 part.rename(part.with_suffix(""))
         except (OSError, _LocalFaultError):
             return None
-        return name
+        return self.read(url, word)
 
-    def drop(self, url: str, name: str, file: pa.NativeFile) -> None:
-        """Remove a table that was made for a URL, unless others than its open file use it."""
+    def drop(self, url: str, kept: KeptArrays) -> None:
+        """Remove arrays that were kept for a URL, unless others use them."""
         # What is mapped stays locked, even after the file is closed.
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
-        file.close()
-        _remove_unused(self._place(url) / name)
+        fcntl.flock(kept.source.fileno(), fcntl.LOCK_UN)
+        kept.source.close()
+        _remove_unused(self._place(url) / f"{kept.size}-{kept.word}")
 
     @contextmanager
     def making(self, url: str) -> Iterator[None]:
-        """Wait until no other process makes tables for a URL, where the folder can be written."""
+        """Wait until no other process keeps arrays for a URL, where the folder can be written."""
         with ExitStack() as stack:
             with suppress(OSError):
                 self._place(url).mkdir(parents=True, exist_ok=True)
@@ -199,21 +224,21 @@ class FileCache:
         """Remove what was used longest ago, and is not in use, until ``size`` more fit."""
         if size > self.max_bytes:
             return False
-        kept = sorted(self._kept())
-        total = sum(copy.size for copy in kept)
-        for copy in kept:
+        copies = sorted(self._copies())
+        total = sum(copy.size for copy in copies)
+        for copy in copies:
             if total + size <= self.max_bytes:
                 break
             total -= copy.size if _remove_unused(copy.path) else 0
         return total + size <= self.max_bytes
 
-    def _kept(self) -> Iterator[_Kept]:
+    def _copies(self) -> Iterator[_Copy]:
         for folder in self.folder.iterdir():
             for path in folder.iterdir() if folder.is_dir() else ():
                 size = path.name.removesuffix(_PART).partition("-")[0]
                 with suppress(FileNotFoundError):
                     if size.isdecimal():
-                        yield _Kept(path.stat().st_mtime, path, int(size))
+                        yield _Copy(path.stat().st_mtime, path, int(size))
 
     def _whole(self, url: str) -> Path | None:
         """The copy of a file; one that is not as long as it should be is removed."""
@@ -313,6 +338,29 @@ def _open_shared(path: Path, opened: Callable[[str], pa.NativeFile]) -> pa.Nativ
     with suppress(OSError):  # the folder may be another user's
         os.utime(path)
     return file
+
+
+def _read_arrays(word: str, file: pa.NativeFile) -> KeptArrays | None:
+    table = pa.ipc.open_file(file).get_batch(0)
+    about = (table.schema.metadata or {}).get(_ABOUT)
+    if about is None:
+        return None
+    arrays = {name: _values(table[name]) for name in table.schema.names}
+    return KeptArrays(word, file.size(), arrays, parse_json(about), file)
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    flat = pa.array(values.reshape(-1))
+    return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def _values(column: pa.Array) -> NDArray[Any]:
+    values: NDArray[Any]
+    if pa.types.is_fixed_size_list(column.type):
+        values = column.flatten().to_numpy().reshape(-1, column.type.list_size)
+    else:
+        values = column.to_numpy()
+    return values
 
 
 def _write_table(file: pa.NativeFile | IO[bytes], table: pa.RecordBatch) -> None:

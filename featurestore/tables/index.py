@@ -1,13 +1,26 @@
-"""A key index: sorted runs of 16-byte keys, each pointing at a file and a row."""
+"""A key index: sorted runs of 16-byte keys, each pointing at a file and a row.
+
+Runs of many keys are kept on this machine, and mapped into memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
+from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
+
+from featurestore.tables.file_cache import FileCache, KeptArrays
+
+KEPT_KEYS: Final = 16_384
+"""Keys from which on a run is kept: reading fewer from the table takes a fraction of a second."""
+
+_ARRAYS: Final = ("high", "low", "file", "row")
+_FORMAT: Final = 1
 
 Keys = NDArray[np.uint64]
 """Keys as two big-endian halves. *Shape:* (N, 2)."""
@@ -37,20 +50,18 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Kept:
-    """Facts of a run that lies in a file of this machine (`featurestore.tables.runs`).
+    """Facts of a run that lies in a file of this machine.
 
     Attributes:
         rows: Keys of each of the run's files. *Shape:* (F,), int64.
         repeats: Keys that had several rows when the run was made. *Shape:* (K, 2).
-        compared: Names of the other runs that ``repeats`` counts in.
-        source: The open file, which stays on the disk for as long.
+        compared: Words of the other runs that ``repeats`` counts in.
     """
 
-    name: str
+    arrays: KeptArrays
     rows: NDArray[np.int64]
     repeats: Keys
     compared: frozenset[str]
-    source: pa.NativeFile
 
 
 @dataclass(frozen=True)
@@ -82,10 +93,6 @@ class Run:
             return len(self)
         return int(self.kept.rows[~self.gone].sum())
 
-    @property
-    def nbytes(self) -> int:
-        return self.high.nbytes + self.low.nbytes + self.file.nbytes + self.row.nbytes
-
     def keys(self, where: NDArray[np.intp] | NDArray[np.bool_]) -> Keys:
         return np.stack((self.high[where], self.low[where]), axis=1)
 
@@ -110,8 +117,8 @@ class KeyIndex:
     """Finds keys by binary search, at about 2 µs a key among millions.
 
     New keys form small runs that are merged geometrically, so an index fed by many small commits
-    stays cheap to extend. Readers see one consistent tuple of runs and take no lock; writers
-    must be serialised by the caller.
+    stays cheap to extend; a key takes 24 bytes. Readers see one consistent tuple of runs and take
+    no lock; writers must be serialised by the caller.
     """
 
     def __init__(self) -> None:
@@ -119,11 +126,6 @@ class KeyIndex:
 
     def __len__(self) -> int:
         return sum(run.active for run in self._runs)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory: 24 for each key, but for those of runs that lie in files."""
-        return sum(run.nbytes for run in self.in_memory)
 
     @property
     def in_memory(self) -> list[Run]:
@@ -199,6 +201,140 @@ class KeyIndex:
         return Addresses(file, row)
 
 
+class FileKeys:
+    """The key index of some files, by their paths.
+
+    Where many keys are known, they are kept on this machine, for other processes and the next
+    start: these read the keys of new files only, and share what they look at. The runs that are
+    kept are a cache: who finds none reads the keys from the table, and keeps them.
+
+    Args:
+        name: The table and the column that the keys are of.
+    """
+
+    def __init__(self, cache: FileCache | None, name: str) -> None:
+        self.index = KeyIndex()
+        self._cache = cache
+        self._url = f"keys:{name}"
+        self._paths: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def files(self) -> Set[str]:
+        """Paths of the files whose keys are known."""
+        return self._numbers.keys()
+
+    def path(self, file: int) -> str:
+        return self._paths[file]
+
+    def add(self, path: str, keys: Keys) -> None:
+        self._numbers[path] = len(self._paths)
+        self._paths.append(path)
+        self.index.add(keys, self._numbers[path])
+
+    def remove(self, paths: Collection[str]) -> None:
+        self.index.remove([self._numbers.pop(path) for path in paths if path in self._numbers])
+
+    @contextmanager
+    def sharing(self, paths: Collection[str], new: int) -> Iterator[bool]:
+        """Take in what is kept of files, and keep the keys that are added in between.
+
+        Yields ``False``, and does neither, unless these are many; ``new`` is their number.
+        """
+        if self._cache is None or not self._are_many(new):
+            yield False
+            return
+        with self._cache.making(self._url):
+            self._load(self._cache, paths)
+            yield True
+            self._keep(self._cache)
+
+    def _are_many(self, new: int) -> bool:
+        return new + sum(map(len, self.index.in_memory)) >= KEPT_KEYS
+
+    def _load(self, cache: FileCache, paths: Collection[str]) -> None:
+        """Take in kept runs, the longest first; no file is in two of them.
+
+        Runs that are of no use any more are removed.
+        """
+        kept = (cache.read(self._url, word) for word in cache.kept(self._url))
+        for run, files in sorted(filter(None, map(_run_of, kept)), key=_by_active):
+            gone = np.array([path not in paths for path in files], np.bool_)
+            run = run.without(np.flatnonzero(gone).astype(np.int32))
+            if not self.files.isdisjoint(path for path in files if path in paths):
+                continue  # another process may have nothing else
+            if 2 * run.active > len(run):
+                self._take(run, files)
+            else:
+                self._drop(cache, run)
+
+    def _keep(self, cache: FileCache) -> None:
+        """Put one run in a file in the place of those in memory, and of shorter ones in files."""
+        if not self._are_many(0):
+            return
+        joined, others = self.index.in_memory, self.index.in_files
+        while others and len(others[-1]) <= 2 * sum(map(len, joined)):
+            joined.append(others.pop())
+        kept = self._written(cache, merged(joined), others)
+        if kept is None:
+            self._cache = None  # without room, what is known stays in memory
+            return
+        self._take(*kept, instead=joined)
+        for run in joined:
+            self._drop(cache, run)
+
+    def _take(self, run: Run, files: Sequence[str], instead: Collection[Run] = ()) -> None:
+        first = len(self._paths)
+        self._paths.extend(files)
+        self.index.put(replace(run, first=first), instead)
+        gone = np.zeros(len(files), np.bool_) if run.gone is None else run.gone
+        numbered = zip(files, range(first, first + len(files)), gone.tolist(), strict=True)
+        self._numbers.update({path: number for path, number, is_gone in numbered if not is_gone})
+
+    def _drop(self, cache: FileCache, run: Run) -> None:
+        """Remove a run, unless other processes use it; nothing for one in memory."""
+        if run.kept is not None:
+            cache.drop(self._url, run.kept.arrays)
+
+    def _written(
+        self, cache: FileCache, run: Run, others: Sequence[Run]
+    ) -> tuple[Run, Sequence[str]] | None:
+        """The run out of a file, with its paths; ``None`` without room."""
+        rows = np.bincount(run.file, minlength=len(self._paths))
+        numbers = np.flatnonzero(rows)
+        place = np.zeros(len(rows), np.int32)
+        place[numbers] = np.arange(len(numbers), dtype=np.int32)
+        repeats = [run.repeats(), *(shared_keys(run, other) for other in others)]
+        about = {
+            "format": _FORMAT,
+            "paths": [self._paths[number] for number in numbers.tolist()],
+            "rows": rows[numbers].tolist(),
+            "repeats": np.unique(np.concatenate(repeats), axis=0).astype(">u8").tobytes().hex(),
+            "compared": [other.kept.arrays.word for other in others if other.kept is not None],
+        }
+        run = replace(run, file=place[run.file])
+        arrays = {name: getattr(run, name) for name in _ARRAYS}
+        return _run_of(cache.keep(self._url, uuid4().hex, arrays, about))
+
+
+def _run_of(kept: KeptArrays | None) -> tuple[Run, Sequence[str]] | None:
+    """The run that lies in a file, with the paths of the files whose keys it has."""
+    if kept is None or kept.about.get("format") != _FORMAT:
+        return None
+    facts = Kept(
+        arrays=kept,
+        rows=np.array(kept.about["rows"], np.int64),
+        repeats=keys_of(bytes.fromhex(kept.about["repeats"])),
+        compared=frozenset(kept.about["compared"]),
+    )
+    high, low, file, row = (kept.arrays[name] for name in _ARRAYS)
+    return Run(high, low, file, row, kept=facts), kept.about["paths"]
+
+
+def _by_active(one: tuple[Run, Sequence[str]]) -> int:
+    return -one[0].active
+
+
 def merged(runs: Sequence[Run]) -> Run:
     """The active keys of several runs as one in memory."""
     parts = [run if run.gone is None else _select(run, ~run.gone[run.file]) for run in runs]
@@ -220,7 +356,8 @@ def _were_compared(first: Run, second: Run) -> bool:
     """``True`` if the repeats of one of two runs count in those of the other."""
     if first.kept is None or second.kept is None:
         return False
-    return first.kept.name in second.kept.compared or second.kept.name in first.kept.compared
+    words = first.kept.arrays.word, second.kept.arrays.word
+    return words[0] in second.kept.compared or words[1] in first.kept.compared
 
 
 def _count(run: Run, keys: Keys) -> NDArray[np.int64]:

@@ -6,9 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,8 +22,7 @@ from featurestore.tables.files import (
     FileReader,
     UnreadableFileError,
 )
-from featurestore.tables.index import Addresses, KeyIndex, Run, keys_of, merged
-from featurestore.tables.runs import KEPT_KEYS, RunFiles
+from featurestore.tables.index import Addresses, FileKeys, keys_of
 from featurestore.tables.snapshot import DataFile, changed_files, in_partition, snapshot_of
 from syntax.errors import SpecError
 from syntax.fingerprint import fingerprint
@@ -36,8 +33,8 @@ _LOG: Final = logging.getLogger(__name__)
 class KeyLookup:
     """Finds rows of a table by a key column; only files new since the last look are read.
 
-    Where many keys are known, they are kept on this machine (`featurestore.tables.runs`), for other
-    processes and the next start.
+    Where many keys are known, they are kept on this machine (`FileKeys`), for other processes and
+    the next start.
 
     Args:
         column: Key column of 32 hexadecimal digits; or several columns, the `fingerprint` of whose
@@ -67,13 +64,9 @@ class KeyLookup:
         self._refresh_seconds = refresh_seconds
         self._on_removal = on_removal
         self.unreadable: dict[str, UnreadableFileError] = {}
-        self._index = KeyIndex()
-        self._runs: RunFiles | None = None
-        if table.made is not None:
-            name = json.dumps([table.location.uri, column, sorted(self._partition.items())])
-            self._runs = RunFiles(table.made, name)
-        self._paths: list[str] = []
-        self._active: dict[str, int] = {}
+        name = json.dumps([table.location.uri, column, sorted(self._partition.items())])
+        self._keys = FileKeys(table.made, name)
+        self._index = self._keys.index
         self._version = -1
         self._handle: DeltaTable | None = None
         self._repeats = False
@@ -81,11 +74,8 @@ class KeyLookup:
         self._looked = -float("inf")
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._index)
-
     def path(self, file: int) -> str:
-        return self._paths[file]
+        return self._keys.path(file)
 
     def find(self, keys: Sequence[str]) -> Addresses:
         """Addresses of keys; looks at the table's newest version when one is not known yet."""
@@ -149,8 +139,7 @@ class KeyLookup:
             self._skip(error)
 
     def _skip(self, error: UnreadableFileError) -> None:
-        if (number := self._active.pop(error.path, None)) is not None:
-            self._index.remove([number])
+        self._keys.remove([error.path])
         self.unreadable[error.path] = error
         _LOG.error("%s; its keys count as missing until `parsebank store repair`", error)
 
@@ -171,79 +160,46 @@ class KeyLookup:
         snapshot = snapshot_of(self._handle)
         files = {file.path: file for file in in_partition(snapshot.files, self._partition)}
         self.unreadable = {path: why for path, why in self.unreadable.items() if path in files}
-        with self._sharing(files):
-            for path in files.keys() - self._active.keys() - self.unreadable.keys():
-                try:
-                    self._add(files[path])
-                except UnreadableFileError as error:
-                    if self._was_replaced(error):
-                        raise
-                    self._skip(error)
+        self._take_in(files)
         # New files first: a compaction must at no moment hide a key that a reader looks for.
-        dead = self._active.keys() - files.keys()
-        self._index.remove([self._active.pop(path) for path in dead])
+        dead = self._keys.files - files.keys()
+        self._keys.remove(dead)
         self._reader.forget(dead)
         self._version = snapshot.version
         if dead:
             self._on_removal()
         return True
 
-    @contextmanager
-    def _sharing(self, files: Mapping[str, DataFile]) -> Iterator[None]:
-        """Take in the runs that are kept, and keep the keys that are read in between if many."""
-        new = files.keys() - self._active.keys() - self.unreadable.keys()
-        if self._runs is None or not self._are_many(sum(files[path].rows for path in new)):
-            yield
-            return
-        with self._runs.making():
-            for run, paths in self._runs.load(files, self._active):
-                self._take(run, paths)
-            # Files that are not as they were when their keys were read are looked at anew.
-            active = [files[path] for path in self._active if path in files]
-            changed = changed_files(self._table.location, active)
-            self._index.remove([self._active.pop(path) for path in changed])
-            yield
-            self._keep(self._runs)
+    def _take_in(self, files: Mapping[str, DataFile]) -> None:
+        """Take in the keys of new files: from this machine, or from the files themselves."""
+        new = sum(files[path].rows for path in self._new(files))
+        with self._keys.sharing(files, new) as is_shared:
+            if is_shared:
+                # Files that are not as they were when their keys were read are looked at anew.
+                known = [file for path, file in files.items() if path in self._keys.files]
+                self._keys.remove(changed_files(self._table.location, known))
+            for path in self._new(files):
+                try:
+                    self._add(files[path])
+                except UnreadableFileError as error:
+                    if self._was_replaced(error):
+                        raise
+                    self._skip(error)
 
-    def _are_many(self, new: int) -> bool:
-        return new + sum(map(len, self._index.in_memory)) >= KEPT_KEYS
-
-    def _take(self, run: Run, paths: Sequence[str], instead: Collection[Run] = ()) -> None:
-        first = len(self._paths)
-        self._paths.extend(paths)
-        self._index.put(replace(run, first=first), instead)
-        gone = np.zeros(len(paths), np.bool_) if run.gone is None else run.gone
-        numbers = range(first, first + len(paths))
-        active = zip(paths, numbers, gone.tolist(), strict=True)
-        self._active.update({path: number for path, number, is_gone in active if not is_gone})
-
-    def _keep(self, runs: RunFiles) -> None:
-        if not self._are_many(0):
-            return
-        joined, others = self._index.in_memory, self._index.in_files
-        while others and len(others[-1]) <= 2 * sum(map(len, joined)):
-            joined.append(others.pop())
-        kept = runs.write(merged(joined), self._paths, others)
-        if kept is None:
-            self._runs = None  # without room, what is known stays in memory
-            return
-        self._take(*kept, instead=joined)
-        for one in joined:
-            runs.drop(one)
+    def _new(self, files: Mapping[str, DataFile]) -> set[str]:
+        return files.keys() - self._keys.files - self.unreadable.keys()
 
     def _add(self, file: DataFile) -> None:
-        keys = self._keys(file)
+        keys = self._read_keys(file)
         file.check(len(keys), file.size)
         try:
             digests = key_bytes(list(map(str, keys)))  # null is no key either
         except SpecError as error:
             message = f"in {file.path}, as {self._column}: {error}"
             raise DamagedFileError(message, file.path) from error
-        self._paths.append(file.path)
-        self._active[file.path] = len(self._paths) - 1
-        self._index.add(keys_of(digests), len(self._paths) - 1)
+        self._keys.add(file.path, keys_of(digests))
 
-    def _keys(self, file: DataFile) -> list[str]:
+    def _read_keys(self, file: DataFile) -> list[str]:
         if isinstance(self._column, str):
             rows = self._reader.columns(file.path, [self._column])
             return list(one_array(rows[self._column]).to_pylist())

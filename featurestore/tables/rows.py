@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,12 +15,11 @@ from numpy.typing import NDArray
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
 from featurestore.tables.encode.columns import list_parts, strings
-from featurestore.tables.file_cache import FileCache
+from featurestore.tables.file_cache import FileCache, KeptArrays
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys, keys_of
 from featurestore.tables.snapshot import DataFile, changed_files
 from syntax.fingerprint import fingerprint
-from syntax.strict_json import parse_json
 
 CHUNK_PIECES: Final = 262_144
 
@@ -29,9 +27,8 @@ KEPT_ROWS: Final = 16_384
 """Examples from which on an index is kept: reading fewer takes a fraction of a second."""
 
 _COLUMNS: Final = ("seq", "example_key", "parser", "segment_lengths")
-_ARRAYS: Final = ("file", "row", "pieces", "part", "parser")
-_ABOUT: Final = b"parsebank.rows"
-_FORMAT: Final = 1
+_ARRAYS: Final = ("file", "row", "pieces", "part", "parser", "keys")
+_FORMAT: Final = 2
 _AT_ONCE: Final = 1 << 20
 """Examples of which something is computed together, so that a large dataset takes no memory."""
 
@@ -165,10 +162,10 @@ def open_row_index(table: Table, reader: FileReader, files: Sequence[DataFile]) 
     url = f"rows:{table.location.uri}"
     # A file that is damaged now is found when it is read.
     is_kept = not changed_files(table.location, files)
-    if is_kept and (found := _kept_index(made, url, files)):
+    if is_kept and (found := _index_of(made.read(url, _word(files)), files)):
         return found
     with made.making(url):
-        if is_kept and (found := _kept_index(made, url, files)):
+        if is_kept and (found := _index_of(made.read(url, _word(files)), files)):
             return found
         index = read_row_index(reader, files)
         return _keep(made, url, index, files) or index
@@ -178,31 +175,25 @@ def _word(files: Sequence[DataFile]) -> str:
     return fingerprint([_FORMAT, *(file.path for file in files)])
 
 
-def _kept_index(made: FileCache, url: str, files: Sequence[DataFile]) -> RowIndex | None:
-    name = next((one for one in made.made(url) if one.endswith(f"-{_word(files)}")), None)
-    found = None if name is None else made.read(url, name)
-    if found is None:
+def _index_of(kept: KeptArrays | None, files: Sequence[DataFile]) -> RowIndex | None:
+    if kept is None:
         return None
-    table, source = found
-    about = parse_json((table.schema.metadata or {})[_ABOUT])
     return RowIndex(
         paths=tuple(file.path for file in files),
-        parts=tuple(map(tuple, about["parts"])),
-        parsers=tuple(about["parsers"]),
-        keys=table["key"].flatten().to_numpy().reshape(-1, 2),
+        parts=tuple(map(tuple, kept.about["parts"])),
+        parsers=tuple(kept.about["parsers"]),
         kept=KeptRows(
-            counts=np.array(about["counts"], np.int64),
-            chunk_starts=np.array(about["chunk_starts"], np.int64),
-            content=about["content"],
-            source=source,
+            counts=np.array(kept.about["counts"], np.int64),
+            chunk_starts=np.array(kept.about["chunk_starts"], np.int64),
+            content=kept.about["content"],
+            source=kept.source,
         ),
-        **{name: table[name].to_numpy() for name in _ARRAYS},
+        **kept.arrays,
     )
 
 
 def _keep(made: FileCache, url: str, index: RowIndex, files: Sequence[DataFile]) -> RowIndex | None:
-    columns = {name: pa.array(getattr(index, name)) for name in _ARRAYS}
-    keys = pa.FixedSizeListArray.from_arrays(pa.array(index.keys.reshape(-1)), 2)
+    arrays = {name: getattr(index, name) for name in _ARRAYS}
     about = {
         "parts": index.parts,
         "parsers": index.parsers,
@@ -210,11 +201,7 @@ def _keep(made: FileCache, url: str, index: RowIndex, files: Sequence[DataFile])
         "chunk_starts": index.chunk_starts.tolist(),
         "content": index.content,
     }
-    table = pa.record_batch({**columns, "key": keys})
-    table = table.replace_schema_metadata({_ABOUT: json.dumps(about)})
-    if made.keep(url, _word(files), table) is None:
-        return None
-    return _kept_index(made, url, files)
+    return _index_of(made.keep(url, _word(files), arrays, about), files)
 
 
 def read_row_index(reader: FileReader, files: Sequence[DataFile]) -> RowIndex:

@@ -95,8 +95,8 @@ def cut_log(
             name
             for name in log_names(log)
             if name[:20].isdigit()
-            and int(name[:20]) < start
-            and not (int(name[:20]) in kept and CHECKPOINT.fullmatch(name))
+            and (version := int(name[:20])) < start
+            and not (version in kept and CHECKPOINT.fullmatch(name))
         ]
         if gone and not dry_run:
             _secure(table, kept, checkpoint)

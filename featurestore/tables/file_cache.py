@@ -97,21 +97,26 @@ class FileCache:
 
     def kept(self, url: str) -> list[str]:
         """Words under which arrays were kept for a URL."""
-        found = map(_ARRAYS.fullmatch, _names(self._place(url)))
-        return sorted(name[2] for name in found if name is not None)
+        return sorted(self._arrays(url))
 
     def read(self, url: str, word: str) -> KeptArrays | None:
         """Arrays that were kept for a URL; ``None`` if they are not there."""
-        for name in map(_ARRAYS.fullmatch, _names(self._place(url))):
-            path = self._place(url) / (name[0] if name else "")
-            if name is None or name[2] != word or _size(path) != int(name[1]):
-                continue
-            file = _open_shared(path, pa.memory_map)
-            try:
-                return None if file is None else _read_arrays(word, file)
-            except (OSError, pa.ArrowException):
-                path.unlink(missing_ok=True)
-        return None
+        path = self._arrays(url).get(word)
+        file = None if path is None else _open_shared(path, pa.memory_map)
+        if path is None or file is None:
+            return None
+        try:
+            return _read_arrays(word, file)
+        except (OSError, pa.ArrowException):
+            path.unlink(missing_ok=True)
+            return None
+
+    def _arrays(self, url: str) -> dict[str, Path]:
+        """The whole files of the arrays that were kept for a URL, by word."""
+        folder = self._place(url)
+        names = filter(None, map(_ARRAYS.fullmatch, _names(folder)))
+        whole = (name for name in names if _size(folder / name[0]) == int(name[1]))
+        return {name[2]: folder / name[0] for name in whole}
 
     def keep(
         self, url: str, word: str, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]

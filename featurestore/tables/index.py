@@ -258,7 +258,7 @@ class FileKeys:
         Runs that are of no use any more are removed.
         """
         kept = (cache.read(self._url, word) for word in cache.kept(self._url))
-        for run, files in sorted(filter(None, map(_run_of, kept)), key=_by_active):
+        for run, files in sorted(filter(None, map(_run_of, kept)), key=lambda one: -one[0].active):
             gone = np.array([path not in paths for path in files], np.bool_)
             run = run.without(np.flatnonzero(gone).astype(np.int32))
             if not self.files.isdisjoint(path for path in files if path in paths):
@@ -329,10 +329,6 @@ def _run_of(kept: KeptArrays | None) -> tuple[Run, Sequence[str]] | None:
     )
     high, low, file, row = (kept.arrays[name] for name in _ARRAYS)
     return Run(high, low, file, row, kept=facts), kept.about["paths"]
-
-
-def _by_active(one: tuple[Run, Sequence[str]]) -> int:
-    return -one[0].active
 
 
 def merged(runs: Sequence[Run]) -> Run:

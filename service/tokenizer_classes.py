@@ -44,7 +44,7 @@ _SENTENCEPIECE_NAMES: Final = {
 _OVERRIDES: Final = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_tokenizer_file(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
@@ -172,12 +172,12 @@ def make_class(backend: Any, folder: Path, config: Mapping[str, Any]) -> Mapping
 
     Returns the names of its special tokens by role; ``None`` where that is left to transformers.
     """
-    model_type = read_object(folder / "config.json").get("model_type")
+    model_type = read_tokenizer_file(folder / "config.json").get("model_type")
     name = config.get("tokenizer_class") or _OF_MODELS.get(str(model_type), "")
     kind = _CLASSES.get(name.removesuffix("Fast"))
     if kind is None or model_type not in (None, *_OF_MODELS) or config.get("auto_map"):
         return None
-    configs = (config, read_object(folder / "special_tokens_map.json"))
+    configs = (config, read_tokenizer_file(folder / "special_tokens_map.json"))
     usual = all(_has_usual_tokens(backend, kind.names, told) for told in configs)
     if not usual or type(backend.model).__name__ != kind.model:
         return None

@@ -25,7 +25,7 @@ from service.tokenizer_classes import (
     is_plain_bert,
     make_class,
     read_bert,
-    read_object,
+    read_tokenizer_file,
 )
 from syntax import Fingerprint, fingerprint
 from syntax.batches import SpecialTokens
@@ -169,7 +169,7 @@ def _read_folder(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
 
 
 def _read_files(name: str, folder: Path) -> tuple[Any, Mapping[str, str]]:
-    config = read_object(folder / "tokenizer_config.json")
+    config = read_tokenizer_file(folder / "tokenizer_config.json")
     if (folder / "tokenizer.json").exists():
         if config.get("tokenizer_class") in _PLAIN_CLASSES:
             return _read_tokenizer_json(name, folder), _special_names(config)

@@ -117,7 +117,7 @@ class SyntaxModel(PreTrainedModel):
         }
         rows = AttentionRows() if "attention_rows" in needs else None
         if rows is not None:
-            wanted["keeper"] = rows
+            wanted["recorder"] = rows
         encoding = self.encoder(batch, **wanted)
         encoding.attention_rows = rows
         losses = {one.options.name: one(encoding, batch) for one in chosen}

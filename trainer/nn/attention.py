@@ -83,14 +83,14 @@ class LayerAttention:
     dropout: float = 0.0
 
 
-class Keeper(Protocol):
-    """Told by each layer in turn what it attends with."""
+class Recorder(Protocol):
+    """Receives what each layer attends with, first layer first."""
 
-    def keep(self, layer: LayerAttention) -> None: ...
+    def record(self, layer: LayerAttention) -> None: ...
 
 
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function that also reads the keywords ``syntax``, ``local`` and ``keeper``."""
+    """An attention function that also reads the keywords ``syntax``, ``local`` and ``recorder``."""
 
     def forward(
         module: nn.Module,
@@ -101,11 +101,11 @@ def with_syntax(attention: Attention) -> Attention:
         *,
         syntax: EncoderSyntax | None = None,
         local: LocalAttention | None = None,
-        keeper: Keeper | None = None,
+        recorder: Recorder | None = None,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
-        if not (layer is None and local is None and keeper is None):
+        if not (layer is None and local is None and recorder is None):
             attention_mask = _spelt_out(attention_mask, module, query)
         if layer is not None:
             query = _add_to_first_heads(query, layer.query_BKLD)
@@ -122,9 +122,9 @@ def with_syntax(attention: Attention) -> Attention:
             )
             attention_mask = _add_to_mask(attention_mask, more_BNLL, query.dtype)
         # Here the mask is final: whatever else is to change scores has to be added above.
-        if keeper is not None:
+        if recorder is not None:
             how = {name: options[name] for name in ("scaling", "dropout") if name in options}
-            keeper.keep(LayerAttention(query, key, attention_mask, local, **how))
+            recorder.record(LayerAttention(query, key, attention_mask, local, **how))
         if local is None:
             return attention(module, query, key, value, attention_mask, **options)
         # Fused attention never writes its weights out; on a CPU it does, where dropout is.

@@ -26,13 +26,13 @@ from trainer.nn.attention import LayerAttention, LocalAttention, attention_weigh
 class AttentionRows:
     """Keeps what the last layer attends with, and computes rows of its weights.
 
-    Each layer gets it as the keyword ``keeper``, and writes over what the one below kept.
+    Each layer gets it as the keyword ``recorder``, and writes over what the one below kept.
     """
 
     def __init__(self) -> None:
         self._layer: LayerAttention | None = None
 
-    def keep(self, layer: LayerAttention) -> None:
+    def record(self, layer: LayerAttention) -> None:
         self._layer = layer
 
     @property

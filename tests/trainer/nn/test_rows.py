@@ -45,7 +45,7 @@ def test_rows_are_those_of_the_last_layer(encoder_config, inputs, implementation
     if not padded:
         inputs["attention_mask"][:] = 1
     rows = AttentionRows()
-    build(encoder_config, implementation)(**inputs, keeper=rows)
+    build(encoder_config, implementation)(**inputs, recorder=rows)
     found, expected = rows.weights(POSITIONS), taken(last_weights(encoder_config, inputs))
     assert found.shape == (B, N, POSITIONS.shape[1], L)
     assert torch.allclose(found, expected, atol=1e-6)
@@ -57,7 +57,7 @@ def test_rows_are_had_of_other_families(family, inputs) -> None:
     size = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4}
     config = family(intermediate_size=32, pad_token_id=0, **size)
     rows, expected = AttentionRows(), taken(last_weights(config, inputs))
-    build(config, SDPA)(**inputs, keeper=rows)
+    build(config, SDPA)(**inputs, recorder=rows)
     assert torch.allclose(rows.weights(POSITIONS), expected, atol=1e-6)
 
 
@@ -68,7 +68,7 @@ def test_rows_have_relative_positions(inputs, implementation, positions) -> None
     config = RelativeBertConfig(position_embedding_type=positions, intermediate_size=32, **size)
     config.initializer_range = 0.5
     rows, expected = AttentionRows(), taken(last_weights(config, inputs))
-    build(config, implementation)(**inputs, keeper=rows)
+    build(config, implementation)(**inputs, recorder=rows)
     assert torch.allclose(rows.weights(POSITIONS), expected, atol=1e-5)
 
 
@@ -81,7 +81,7 @@ def test_rows_have_the_biases_of_syntax(encoder_config, inputs, implementation) 
         score_BNLL=torch.randn(B, N, L, L),
     )
     syntax, rows = [layer, None, layer], AttentionRows()
-    build(encoder_config, implementation)(**inputs, syntax=syntax, keeper=rows)
+    build(encoder_config, implementation)(**inputs, syntax=syntax, recorder=rows)
     expected = taken(last_weights(encoder_config, inputs, syntax=syntax))
     assert torch.allclose(rows.weights(POSITIONS), expected, atol=1e-6)
     assert not torch.allclose(expected, taken(last_weights(encoder_config, inputs)), atol=1e-2)
@@ -101,14 +101,14 @@ def test_rows_are_the_mix_of_both_attentions(encoder_config, inputs, implementat
         return model
 
     rows = AttentionRows()
-    attending(implementation)(**inputs, keeper=rows)
+    attending(implementation)(**inputs, recorder=rows)
     weights = attending(EAGER)(**inputs, output_attentions=True).attentions[-1]
     assert torch.allclose(rows.weights(POSITIONS), taken(weights), atol=1e-6)
 
 
 def test_keeping_rows_changes_no_state(encoder_config, inputs) -> None:
     model = build(encoder_config, SDPA)
-    with_rows = model(**inputs, keeper=AttentionRows()).last_hidden_state
+    with_rows = model(**inputs, recorder=AttentionRows()).last_hidden_state
     assert torch.equal(with_rows, model(**inputs).last_hidden_state)
 
 
@@ -116,7 +116,7 @@ def test_rows_teach_what_the_weights_teach(bert_config, inputs) -> None:
     """The same gradients as the whole weights of the eager attention give."""
     rows, fused, spelt = AttentionRows(), build(bert_config, SDPA), build(bert_config, EAGER)
     directions = torch.randn(B, N, POSITIONS.shape[1], L)
-    fused(**inputs, keeper=rows)
+    fused(**inputs, recorder=rows)
     (rows.weights(POSITIONS) * directions).sum().backward()
     weights = spelt(**inputs, output_attentions=True).attentions[-1]
     (taken(weights) * directions).sum().backward()
@@ -129,7 +129,7 @@ def test_rows_teach_what_the_weights_teach(bert_config, inputs) -> None:
 def test_rows_are_exact_under_autocast(bert_config, inputs) -> None:
     model, rows = build(bert_config, SDPA), AttentionRows()
     with torch.autocast("cpu", torch.bfloat16):
-        model(**inputs, keeper=rows)
+        model(**inputs, recorder=rows)
         found = rows.weights(POSITIONS)
     assert rows.layer.query.dtype == torch.bfloat16
     assert found.dtype == torch.float32
@@ -139,12 +139,12 @@ def test_rows_are_exact_under_autocast(bert_config, inputs) -> None:
 def test_dropout_is_that_of_the_layer_and_only_on_request(bert_config, inputs) -> None:
     bert_config.attention_probs_dropout_prob = 0.5
     model, rows = build(bert_config, SDPA).train(), AttentionRows()
-    model(**inputs, keeper=rows)
+    model(**inputs, recorder=rows)
     kept, dropped = rows.weights(POSITIONS), rows.weights(POSITIONS, dropped=True)
     gone = (dropped == 0) & (kept > 0)
     assert gone.any()
     assert torch.allclose(dropped[~gone], 2 * kept[~gone])
-    model.eval()(**inputs, keeper=rows)
+    model.eval()(**inputs, recorder=rows)
     assert torch.equal(rows.weights(POSITIONS, dropped=True), rows.weights(POSITIONS))
 
 
@@ -154,7 +154,7 @@ def test_activations_that_are_computed_again_leave_the_gradients(bert_config, in
         model, rows = build(bert_config, SDPA), AttentionRows()
         if again:
             model.activation_checkpointing_enable({"use_reentrant": False})
-        states = model.train()(**inputs, keeper=rows).last_hidden_state
+        states = model.train()(**inputs, recorder=rows).last_hidden_state
         (states.sum() + rows.weights(POSITIONS).square().sum()).backward()
         gradients.append(layers_of(model)[-1].attention.self.query.weight.grad)
     assert torch.allclose(*gradients, atol=1e-7)
@@ -162,6 +162,6 @@ def test_activations_that_are_computed_again_leave_the_gradients(bert_config, in
 
 def test_an_attention_that_hands_nothing_out_is_refused(bert_config, inputs) -> None:
     rows = AttentionRows()
-    build(bert_config, "sdpa")(**inputs, keeper=rows)
+    build(bert_config, "sdpa")(**inputs, recorder=rows)
     with pytest.raises(SpecError, match="do not hand out what they attend with"):
         rows.weights(POSITIONS)

@@ -94,7 +94,7 @@ def test_rows_of_a_causal_model_without_padding_are_causal(bert_config) -> None:
             stock_config("causal", bert_config), attn_implementation=implementation
         ).eval()
         rows = AttentionRows()
-        run_encoder(model, batch, keeper=rows)
+        run_encoder(model, batch, recorder=rows)
         L = batch.input_ids_BL.shape[1]
         found = rows.weights(torch.arange(L)[None], heads=(2, 0))
         assert not found.triu(1).any()

@@ -119,11 +119,14 @@ def score_table(
     for bank, splits in scores.items():
         for split, by_input in splits.items():
             for kind, figures in by_input.items():
-                cells = [f"{figures[one]:.2f}" for one in metrics]
-                if exact is not None:
-                    whole = exact[bank][split][kind]
-                    changes = (f" ({figures[one] - whole[one]:+.2f})" for one in metrics)
-                    cells = [*map("".join, zip(cells, changes, strict=True))]
+                whole = {} if exact is None else exact[bank][split][kind]
+                cells = []
+                for metric in metrics:
+                    figure = figures.get(metric)
+                    cell = "-" if figure is None else f"{figure:.2f}"
+                    if figure is not None and whole:
+                        cell += f" ({figure - whole[metric]:+.2f})"
+                    cells.append(cell)
                 yield f"| {bank} {split}, {_INPUTS[kind]} | {' | '.join(cells)} |"
 
 
@@ -147,8 +150,8 @@ def _udpipe_readme(card: Mapping[str, Any]) -> Iterator[str]:
 
 def own_readme(card: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"# {card['name']}", "")
-    yield f"A parser of running text for `{card['language']}`: sentences, words and the columns"
-    yield f"{', '.join(column.upper() for column in card['columns'])}, from one encoder"
+    yield f"A parser of running text for {', '.join(card['languages'])}: sentences, words and the"
+    yield f"columns {', '.join(column.upper() for column in card['columns'])}, from one encoder"
     yield f"({card['encoder']}, {card['layers']} layers) in 8-bit integers, run by ONNX Runtime."
     yield from ("", *_licence(card), "## Scores", "", _F1)
     yield from ("In brackets: the points that rounding to integers adds or takes.", "")

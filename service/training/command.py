@@ -126,9 +126,9 @@ def record_trained(model: ModelFile, card: Mapping[str, Any]) -> None:
     settings = read_settings()
     if note_trained(settings, model, card):
         typer.echo(f"recorded in {settings.models_dir}")
-        lang = card["language"]
-        answers = find_parser(settings, lang=lang)
-        typer.echo(f"requests in {lang!r} that name no parser get {answers.name}")
+        for lang in model.langs:
+            answers = find_parser(settings, lang=lang)
+            typer.echo(f"requests in {lang!r} that name no parser get {answers.name}")
 
 
 def _print_result(trained: TrainedModel, columns: Collection[str]) -> None:

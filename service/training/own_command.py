@@ -39,7 +39,13 @@ def train_own(
     name: Annotated[
         str, typer.Option(help="Served as parsebank/NAME. Default: as the first treebank.")
     ] = "",
-    lang: Annotated[str, typer.Option(help="ISO code. Default: of the first treebank.")] = "",
+    lang: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ISO code of a language that it serves; may be repeated. Default: those of the "
+            "treebanks."
+        ),
+    ] = None,
     corpus: Annotated[
         list[Path] | None,
         typer.Option(help="Text whose pieces stay in the vocabulary, too; may be repeated."),
@@ -70,7 +76,6 @@ def train_own(
     paths = [("treebank", one) for one in treebank]
     paths += [("encoder", Path(encoder)), *(("corpus", one) for one in corpus or ())]
     told = {
-        "lang": lang,
         "layers": str(layers or ""),
         "epochs": str(epochs),
         "seed": str(seed),
@@ -79,6 +84,7 @@ def train_own(
         "attribution": attribution,
     }
     options = [part for key, value in told.items() if value for part in (f"--{key}", value)]
+    options += [part for code in lang or () for part in ("--lang", code)]
     options += ["--whole-vocabulary"] if whole_vocabulary else []
     work = out / f"{name}.work"
     given = [part for key, path in paths for part in (f"--{key}", str(path))]
@@ -152,15 +158,22 @@ def _loaded(folder: Path) -> TextParser:
 
 
 def _scores(folder: Path, banks: Sequence[Treebank]) -> dict[str, Scores]:
+    """Scores by treebank, of the columns that it has."""
+    from service.training.cards import filled_metrics
     from service.training.evaluation import evaluate_parser
+    from syntax.trees.conllu.treebank import filled_columns
 
     parser = _loaded(folder)
     scores: dict[str, Scores] = {}
     for bank in banks:
         for split in ("dev", "test"):
             typer.echo(f"scoring {folder.name} on {bank.name} {split}")
-            found = evaluate_parser(parser, bank.read(split))
-            scores.setdefault(bank.name, {})[split] = found
+            gold = bank.read(split)
+            metrics = filled_metrics(filled_columns(gold))
+            scores.setdefault(bank.name, {})[split] = {
+                kind: {metric: figures[metric] for metric in metrics}
+                for kind, figures in evaluate_parser(parser, gold).items()
+            }
     return scores
 
 

@@ -206,6 +206,16 @@ def load_copy(folder: Path) -> Any:
     return load_parser(find_parser(Settings(models_dir=folder), "parsebank/copy"))
 
 
+def test_a_parser_of_several_languages_answers_where_no_other_does(copied: Path) -> None:
+    path = copied / "parsebank" / "copy" / CARD
+    card = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**card, "languages": ["en", "wo"]}), encoding="utf-8")
+    settings = Settings(models_dir=copied)
+    assert find_parser(settings, lang="wo").name == "parsebank/copy"
+    assert find_parser(settings, lang="en").name == "parsebank/english"
+    assert find_parser(settings, "parsebank/copy", "en").name == "parsebank/copy"
+
+
 @pytest.mark.parametrize("missing", ["words.onnx", "tokenizer.json"])
 def test_a_folder_that_lacks_a_file_is_listed_with_its_problem(copied: Path, missing: str) -> None:
     (copied / "parsebank" / "copy" / missing).unlink()

@@ -23,7 +23,7 @@ def train_parser(
     encoder: Annotated[str, typer.Option()],
     epochs: Annotated[int, typer.Option()],
     seed: Annotated[int, typer.Option()],
-    lang: str = "",
+    lang: Annotated[list[str] | None, typer.Option()] = None,
     corpus: Annotated[list[Path] | None, typer.Option()] = None,
     whole_vocabulary: Annotated[bool, typer.Option("--whole-vocabulary")] = False,
     layers: int | None = None,
@@ -48,7 +48,7 @@ def train_parser(
     plan = ParserPlan(
         treebanks=banks,
         encoder=encoder,
-        language=lang or banks[0].language,
+        languages=lang or list(dict.fromkeys(bank.language for bank in banks)),
         corpora=corpus or (),
         whole_vocabulary=whole_vocabulary,
         layers=layers,

@@ -33,6 +33,7 @@ class ParserPlan:
     """Ingredients of a parser.
 
     Attributes:
+        languages: ISO codes of those that it serves.
         encoder: Folder of weights and tokenizer, or a name on the model hub that is cached.
         corpora: Further texts whose pieces stay.
         layers: The first layers of the encoder that stay; all by default.
@@ -40,7 +41,7 @@ class ParserPlan:
 
     treebanks: Sequence[Treebank]
     encoder: str
-    language: str
+    languages: Sequence[str]
     corpora: Sequence[Path] = ()
     whole_vocabulary: bool = False
     layers: int | None = None
@@ -118,7 +119,8 @@ def _card(plan: ParserPlan, labels: Labels, special: SpecialTokens, config: Any)
     banks = plan.treebanks
     return {
         "format": FORMAT,
-        "language": plan.language,
+        "language": plan.languages[0],
+        "languages": list(plan.languages),
         "treebank": ", ".join(bank.name for bank in banks),
         "treebank_version": ", ".join(bank.version for bank in banks),
         "licence": "; ".join(dict.fromkeys(bank.licence for bank in banks)),

@@ -17,6 +17,7 @@ from syntax.batches import IGNORE, SpecialTokens
 from syntax.parsing.pieces import INSIDE, SENTENCE_END, TOKEN_END, text_pieces, unknown_id
 from syntax.spans import word_spans
 from syntax.trees.conllu import parse_from_sentences
+from syntax.trees.conllu.treebank import filled_columns
 from trainer.parsing.labels import Labels, token_scripts, word_tags
 
 Ints = NDArray[np.int64]
@@ -82,11 +83,14 @@ class Window:
 
 
 def gold_sentences(sentences: Sequence[Sentence], labels: Labels) -> list[GoldSentence]:
+    """A file's sentences; a column that no word of the file has is not learned from it."""
     ids = {
         "split": _numbered(labels.split),
         "deprel": _numbered(labels.deprel),
         **{column: _numbered(names) for column, names in labels.tags.items()},
     }
+    for column in labels.tags.keys() - filled_columns(sentences):
+        ids[column] = {}
     before: Sentence | None = None
     found = []
     for sentence in sentences:

@@ -71,10 +71,10 @@ def model_in(folder: Path) -> ModelFile:
         problem = error.message
     # What only programs read stays out of lists of models.
     card = {key: value for key, value in content.items() if key not in _LONG}
-    langs = (content["language"],) if content.get("language") else ()
+    langs = content.get("languages") or [content.get("language")]
     parts = tuple(folder / name for name in FILES if (folder / name).is_file())
     name = f"{FAMILY}/{folder.name}"
-    return ModelFile(BACKEND, name, folder, langs, None, card, parts, problem)
+    return ModelFile(BACKEND, name, folder, tuple(filter(None, langs)), None, card, parts, problem)
 
 
 def read_card(folder: Path) -> ModelCard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -61,6 +62,13 @@ class Treebank:
         if not sentences:
             raise SpecError(f"{self.path(split)} holds no sentence", split=split)
         return sentences
+
+
+def filled_columns(sentences: Iterable[Sentence]) -> set[str]:
+    """The columns besides form, head and relation that a word of the sentences has."""
+    words = [word for sentence in sentences for word in sentence.words]
+    columns = ("lemma", "upos", "xpos", "feats")
+    return {name for name in columns if any(getattr(word, name) is not None for word in words)}
 
 
 def open_treebank(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,7 @@ def test_a_column_that_a_treebank_lacks_is_left_out(encoder: Path, tmp_path: Pat
     plan = ParserPlan(
         treebanks=[open_treebank(TREEBANK)],
         encoder=str(encoder),
-        language="en",
+        languages=["en"],
         training=TrainingOptions(epochs=1, sizes=SIZES),
         layers=1,
     )
@@ -287,10 +288,22 @@ def test_a_column_that_a_treebank_lacks_is_left_out(encoder: Path, tmp_path: Pat
     assert "xpos" not in reports[-1].dev
 
 
+def test_a_file_teaches_nothing_of_columns_that_it_lacks() -> None:
+    bare, tagged = SENTENCES[0], SENTENCES[1]
+    assert not any(word.xpos for word in bare.words)
+    tagged = replace(tagged, words=tuple(replace(word, xpos="X") for word in tagged.words))
+    labels = Labels.of([bare, tagged])
+    (alone,) = gold_sentences([bare], labels)
+    assert (alone.tags["xpos"] == IGNORE).all()
+    assert (alone.tags["upos"] != IGNORE).all()
+    first, _ = gold_sentences([bare, tagged], labels)
+    assert (first.tags["xpos"] == labels.tags["xpos"].index("_")).all()
+
+
 def test_an_encoder_without_weights_is_named(encoder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "encoder"
     shutil.copytree(encoder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    plan = ParserPlan(treebanks=[open_treebank(TREEBANK)], encoder=str(folder), language="en")
+    plan = ParserPlan(treebanks=[open_treebank(TREEBANK)], encoder=str(folder), languages=["en"])
     with pytest.raises(ModelLoadError, match=f"cannot load the encoder '{folder}'"):
         build_parser(plan, tmp_path / "parser", [].append)
 

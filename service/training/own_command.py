@@ -8,7 +8,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -57,6 +57,10 @@ def train_own(
         int | None, typer.Option(min=1, help="Keep only the first layers of the encoder.")
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the treebanks.")] = 15,
+    precision: Annotated[
+        Literal["fp32", "bf16"],
+        typer.Option(help="bf16 is mixed; on processors with AMX it is faster."),
+    ] = "fp32",
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
     treebank_version: Annotated[str, typer.Option(help="Release or commit.")] = "",
     licence: Annotated[str, typer.Option(help="Licence. Default: from the READMEs.")] = "",
@@ -78,6 +82,7 @@ def train_own(
     told = {
         "layers": str(layers or ""),
         "epochs": str(epochs),
+        "precision": precision,
         "seed": str(seed),
         "treebank-version": treebank_version,
         "licence": licence,

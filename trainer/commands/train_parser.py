@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,6 +27,7 @@ def train_parser(
     corpus: Annotated[list[Path] | None, typer.Option()] = None,
     whole_vocabulary: Annotated[bool, typer.Option("--whole-vocabulary")] = False,
     layers: int | None = None,
+    precision: Annotated[Literal["fp32", "bf16"], typer.Option()] = "fp32",
     treebank_version: str = "",
     licence: str = "",
     attribution: str = "",
@@ -52,7 +53,7 @@ def train_parser(
         corpora=corpus or (),
         whole_vocabulary=whole_vocabulary,
         layers=layers,
-        training=TrainingOptions(epochs=epochs, seed=seed),
+        training=TrainingOptions(epochs=epochs, seed=seed, precision=precision),
     )
     with _bar() as bar:
         build_parser(plan, folder, _listener(bar))

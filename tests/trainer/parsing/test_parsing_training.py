@@ -199,11 +199,14 @@ def test_the_programs_compute_what_the_model_does(
         np.testing.assert_allclose(scores[0], model.relation_scores(dependents, heads), **close)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(
-    encoder: Path, tokenizer: Any, special: SpecialTokens, tmp_path: Path
+    encoder: Path, tokenizer: Any, special: SpecialTokens, tmp_path: Path, precision: Any
 ) -> None:
     corpus = Corpus.of([GOLD], tokenizer, special)
-    options = TrainingOptions(epochs=4, rounded=0.5, pieces=256, window=60, sizes=SIZES)
+    options = TrainingOptions(
+        epochs=4, rounded=0.5, pieces=256, window=60, precision=precision, sizes=SIZES
+    )
 
     def trained(checkpoint: Path, stop: int | None) -> dict[str, torch.Tensor]:
         torch.manual_seed(3)

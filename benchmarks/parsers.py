@@ -117,8 +117,11 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot
 
     banks = list(dict.fromkeys(one["treebank"] for one in results))
-    figure, panels = pyplot.subplots(1, len(banks), figsize=(5 * len(banks), 4), squeeze=False)
-    for bank, panel in zip(banks, panels[0], strict=True):
+    wide = min(len(banks), 3)
+    high = -(-len(banks) // wide)
+    figure = pyplot.figure(figsize=(5 * wide, 4 * high))
+    for number, bank in enumerate(banks, 1):
+        panel = figure.add_subplot(high, wide, number)
         for one in results:
             if one["treebank"] == bank:
                 at = one["words_per_second"], one["scores"]["raw"]["LAS"]

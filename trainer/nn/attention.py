@@ -41,6 +41,19 @@ class LocalAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class SubNetworks:
+    """Attentions of the same heads through J masks, and what makes one of their outcomes.
+
+    Attributes:
+        masks: bool, (B, L, L) each; every real row has an entry.
+        mix: From the outcomes (J, B, L, N, D) to one, (B, L, N, D).
+    """
+
+    masks: Sequence[Tensor]
+    mix: Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSyntax:
     """Syntax in the attention of one layer; absent parts add nothing.
 
@@ -90,7 +103,10 @@ class Recorder(Protocol):
 
 
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function that also reads the keywords ``syntax``, ``local`` and ``recorder``."""
+    """An attention function that also reads the four keywords of ours that it names.
+
+    With ``subnetworks`` it gives no weights.
+    """
 
     def forward(
         module: nn.Module,
@@ -101,11 +117,12 @@ def with_syntax(attention: Attention) -> Attention:
         *,
         syntax: EncoderSyntax | None = None,
         local: LocalAttention | None = None,
+        subnetworks: SubNetworks | None = None,
         recorder: Recorder | None = None,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
         layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
-        if not (layer is None and local is None and recorder is None):
+        if any(one is not None for one in (layer, local, subnetworks, recorder)):
             attention_mask = _spelt_out(attention_mask, module, query)
         if layer is not None:
             query = _add_to_first_heads(query, layer.query_BKLD)
@@ -125,6 +142,10 @@ def with_syntax(attention: Attention) -> Attention:
         if recorder is not None:
             how = {name: options[name] for name in ("scaling", "dropout") if name in options}
             recorder.record(LayerAttention(query, key, attention_mask, local, **how))
+        if subnetworks is not None:
+            masks = (_only_near(attention_mask, near_BLL) for near_BLL in subnetworks.masks)
+            outcomes = [attention(module, query, key, value, one, **options)[0] for one in masks]
+            return subnetworks.mix(torch.stack(outcomes)), None
         if local is None:
             return attention(module, query, key, value, attention_mask, **options)
         # Fused attention never writes its weights out; on a CPU it does, where dropout is.

@@ -111,6 +111,22 @@ def check_layer_obeys(
         _check_same(found, expected, forward(states_BLD, open_to_all)[others])
 
 
+@torch.no_grad()
+def check_hides(encoder: PreTrainedModel, forward: Callable[[SyntaxBatch, Tensor], Tensor]) -> None:
+    """Refuse an encoder that reads what a mask of all its layers forbids.
+
+    ``forward`` gives the last states of a batch under a mask, bool (B, L, L).
+    """
+    with _trial(encoder, encoder, "the attention of its layers") as batch:
+        pieces_BL = batch.input_ids_BL.clone()
+        pieces_BL[:, HIDDEN] = pieces_BL[:, HIDDEN + 1]
+        changed = replace(batch, input_ids_BL=pieces_BL)
+        hiding_BLL = (_forbidding(pieces_BL.shape[1]) == 0)[0].expand(len(batch), -1, -1)
+        others = _others(batch.attention_mask_BL)
+        expected, found = (forward(one, hiding_BLL)[others] for one in (batch, changed))
+        _check_same(found, expected, forward(changed, torch.ones_like(hiding_BLL))[others])
+
+
 class _Recorded(list[LayerSyntax | None]):
     """Parts of syntax that note which layers asked for theirs."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -186,6 +186,21 @@ def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
     if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
         raise _other_layers(encoder)
     return list(layers)
+
+
+def before_attention(
+    layer: nn.Module, further: Callable[[Tensor, Mapping[str, Any]], Mapping[str, Any]]
+) -> None:
+    """Give the self-attention of a layer further keywords, from its input states and its own.
+
+    ``further`` takes the states (B, L, D) and the keywords, among them those of `run_encoder`.
+    """
+
+    def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        return args, {**options, **further(args[0], options)}
+
+    attention = cast(nn.Module, cast(nn.Module, layer.attention).self)
+    attention.register_forward_pre_hook(hook, with_kwargs=True)
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:

@@ -160,6 +160,22 @@ def test_rounded_layers_compute_what_integers_do() -> None:
     assert np.median(np.abs(found - slow)) < 1e-5
 
 
+def test_gradients_of_rounded_inputs_are_those_of_bounded_ones() -> None:
+    torch.manual_seed(0)
+    layer = RoundedLinear(16, 8)
+    layer.low_high.data = torch.tensor([-1.0, 2.0])
+    set_state(layer, "rounding")
+    states = (torch.randn(50, 16) * 3).requires_grad_()
+    bounded = torch.minimum(torch.maximum(states, layer.bounds()[0]), layer.bounds()[1])
+    weight = layer.weight.detach()
+    weight = (weight / weight_steps(weight)[:, None]).round() * weight_steps(weight)[:, None]
+    aim = torch.randn(50, 8)
+    slow = torch.autograd.grad((bounded @ weight.T * aim).sum(), [states, layer.low_high])
+    found = torch.autograd.grad((layer(states) * aim).sum(), [states, layer.low_high])
+    for one, other in zip(found, slow, strict=True):
+        torch.testing.assert_close(one, other)
+
+
 @pytest.mark.parametrize("rounded", [False, True])
 def test_the_programs_compute_what_the_model_does(
     model: TextParser, tokenizer: Any, special: SpecialTokens, tmp_path: Path, rounded: bool

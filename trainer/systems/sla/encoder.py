@@ -6,7 +6,8 @@ and values; a gate computed from a layer's input weighs the two for each positio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
@@ -20,7 +21,13 @@ from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import LocalAttention, check_reads_syntax, never_empty
 from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_attends_locally
-from trainer.nn.stock import chosen_layers, layers_of, new_encoder, run_encoder
+from trainer.nn.stock import (
+    before_attention,
+    chosen_layers,
+    layers_of,
+    new_encoder,
+    run_encoder,
+)
 from trainer.nn.tokenizer import pieces_of
 from trainer.systems.sla.options import SlaOptions
 
@@ -72,7 +79,7 @@ class SlaEncoder(Encoder):
         self.register_buffer("punctuation_V", table_V)
         self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
         for name, gate in self.gates.items():
-            _let_attend_locally(layers_of(self.encoder)[int(name)], gate)
+            before_attention(layers_of(self.encoder)[int(name)], partial(_local, gate))
 
     @property
     def stock(self) -> PreTrainedModel:
@@ -117,11 +124,5 @@ class SlaEncoder(Encoder):
         return cast(Tensor, run_encoder(self.encoder, batch, near=near_BLL).last_hidden_state)
 
 
-def _let_attend_locally(layer: nn.Module, gate: nn.Module) -> None:
-    """Give a stock layer's self-attention its gate by a hook, which sees the layer's states."""
-
-    def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        return args, {**options, "local": LocalAttention(options["near"], gate(args[0]))}
-
-    attention = cast(nn.Module, cast(nn.Module, layer.attention).self)
-    attention.register_forward_pre_hook(hook, with_kwargs=True)
+def _local(gate: nn.Module, states_BLD: Tensor, options: Mapping[str, Any]) -> dict[str, Any]:
+    return {"local": LocalAttention(options["near"], gate(states_BLD))}

@@ -49,7 +49,7 @@ def rows_of(states: torch.Tensor, batch: SyntaxBatch, **parts: Any) -> Attention
     query = states.view(B, L, HEADS, D // HEADS).transpose(1, 2)
     rows = AttentionRows()
     mask = batch.attention_mask_BL[:, None, None]
-    rows.keep(LayerAttention(query, 0.5 * query.roll(1, 1), mask, **parts))
+    rows.record(LayerAttention(query, 0.5 * query.roll(1, 1), mask, **parts))
     return rows
 
 

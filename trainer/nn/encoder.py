@@ -58,8 +58,12 @@ class Encoder(nn.Module):
     def at_step(self, step: int) -> None:
         """Become what the encoder is at a step of the run (0-based), such as with less dropout."""
 
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:
+    def check_attention(self) -> None:
+        """Refuse a stock encoder whose attention does not obey syntax (`trainer.nn.selfcheck`)."""
+
+    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
         """Finish a new model, which is not loaded from a folder: called once, before training."""
+        self.check_attention()
 
 
 class StockEncoder(Encoder):

@@ -30,8 +30,6 @@ from trainer.systems.pascal.options import PARENT_POSITIONS, PascalOptions
 
 if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
-    from trainer.options import Recipe
-    from trainer.requirements import DataProfile
 
 
 class PascalEncoder(Encoder):
@@ -82,9 +80,6 @@ class PascalEncoder(Encoder):
                 factor_BKLL=placed(factor_BKLL, self.heads, self.options.scaled)
             )
         return found
-
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        self.check_attention()
 
     def check_attention(self) -> None:
         if self.options.use_syntax:

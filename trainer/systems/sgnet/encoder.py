@@ -24,8 +24,6 @@ from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 if TYPE_CHECKING:
     from trainer.models.config import SyntaxConfig
-    from trainer.options import Recipe
-    from trainer.requirements import DataProfile
 
 
 class DualAggregation(nn.Module):
@@ -91,9 +89,6 @@ class SgNetEncoder(Encoder):
             hidden_states=output.get("hidden_states"),
             attentions=output.get("attentions"),
         )
-
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        self.check_attention()
 
     def check_attention(self) -> None:
         if self.guided is not None:

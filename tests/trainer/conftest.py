@@ -171,7 +171,7 @@ def with_extra() -> Callable[..., SyntaxBatch]:
 def batch_for(
     make_batch: Callable[..., SyntaxBatch], with_extra: Callable[..., SyntaxBatch]
 ) -> Callable[..., SyntaxBatch]:
-    """A batch with the masks that a model of some options reads."""
+    """A batch with the masks and further arrays that a model of some options reads."""
 
     def make(options: ModelOptions, **arguments: object) -> SyntaxBatch:
         batch = make_batch(**arguments)
@@ -183,7 +183,9 @@ def batch_for(
                 return MATRICES[name](parents, **{one: columns[one] for one in own})
 
             batch = with_extra(batch, name, mask)
-        return batch
+        arrays = options.arrays(batch.arrays)
+        further = {name: torch.from_numpy(arrays[name]) for name in options.extras()}
+        return replace(batch, extras={**batch.extras, **further})
 
     return make
 

@@ -20,7 +20,11 @@ from trainer.objectives.options import (
     UposTaggingOptions,
     XposTaggingOptions,
 )
-from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
+from trainer.objectives.shown_options import (
+    ParseHeadOptions,
+    TreePlantingOptions,
+    TreeRegOptions,
+)
 from trainer.options.objective import ObjectiveOptions
 
 
@@ -152,6 +156,9 @@ OBJECTIVES.add(
     ObjectiveEntry(TreePlantingOptions, "trainer.objectives.tree_planting:TreePlanting"),
 )
 OBJECTIVES.add(
+    "parse_head.v1", ObjectiveEntry(ParseHeadOptions, "trainer.objectives.parse_head:ParseHead")
+)
+OBJECTIVES.add(
     "adversary.v1",
     ObjectiveEntry(
         AdversaryOptions, "trainer.objectives.adversary:LanguageAdversary", _ADVERSARY_SWITCHES
@@ -164,6 +171,7 @@ __all__ = [
     "DependencyObjectiveOptions",
     "MlmObjectiveOptions",
     "ObjectiveEntry",
+    "ParseHeadOptions",
     "PhraseContrastOptions",
     "TreeContrastOptions",
     "TreeDepthOptions",

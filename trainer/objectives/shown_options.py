@@ -1,4 +1,4 @@
-"""Options of the objectives over the words that sequences show: TreeReg and tree-planting."""
+"""Options of the objectives over the words that sequences show: TreeReg, tree-planting, LISA."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syntax.batches.shown import batch_brackets, shown_words
 from syntax.errors import SpecError
-from syntax.options import Count, NonNegativeInt
+from syntax.options import Count, NonNegative, NonNegativeInt
 from syntax.variant import Variant
 from trainer.options.objective import ObjectiveOptions
 from trainer.outcomes import outcome_arrays
@@ -20,6 +21,8 @@ TREE_REG_ARRAYS: Final = ("tree_reg_words", "tree_reg_brackets")
 
 PLANTING_ARRAYS: Final = ("planting_words", "planting_first")
 """Word of each position, (B, L), and first position of each word, (B, W); -1 for none."""
+
+HEADS: Final = "head_positions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +87,40 @@ class TreePlantingOptions(ObjectiveOptions):
         count = len(shown.first) - len(paired)
         values = dict(zip(PLANTING_ARRAYS, (shown.numbers, shown.first), strict=True))
         return {**values, **outcome_arrays({"example_without_planted_rows": count})}
+
+
+@dataclass(frozen=True, slots=True)
+class ParseHeadOptions(ObjectiveOptions):
+    """A head of attention must attend to heads of words, and tell labels (Strubell et al. 2018).
+
+    Attributes:
+        label_weight: Of the loss of labels; that of heads has the weight 1.
+    """
+
+    name: str = "parse_head.v1"
+    label_weight: NonNegative = 0.1
+
+    def is_active(self, use_syntax: bool) -> bool:
+        return self.weight > 0 and use_syntax
+
+    def arrays(self) -> tuple[str, ...]:
+        return (HEADS,)
+
+    def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return {HEADS: head_positions(arrays)}
+
+
+def head_positions(arrays: Mapping[str, Any]) -> NDArray[np.int32]:
+    """For each piece, the first position of the head of its word. *Shape:* (B, L).
+
+    A root is its own head, and so is a word of which truncation removed all that is above it.
+    Special tokens and padding are their own.
+    """
+    shown = shown_words(arrays)
+    row, column = np.nonzero(shown.numbers >= 0)
+    word = shown.numbers[row, column]
+    head = shown.heads[row, word]
+    B, L = shown.numbers.shape
+    found = np.tile(np.arange(L, dtype=np.int32), (B, 1))
+    found[row, column] = shown.first[row, np.where(head >= 0, head, word)]
+    return found

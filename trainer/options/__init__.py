@@ -17,7 +17,11 @@ if TYPE_CHECKING:
         UposTaggingOptions,
         XposTaggingOptions,
     )
-    from trainer.objectives.shown_options import TreePlantingOptions, TreeRegOptions
+    from trainer.objectives.shown_options import (
+        ParseHeadOptions,
+        TreePlantingOptions,
+        TreeRegOptions,
+    )
     from trainer.options.data import DataOptions, SeparatorEdge
     from trainer.options.entries import MAIN, GroupOptions, OptimizerOptions, StreamOptions
     from trainer.options.model import ModelOptions, StockOptions
@@ -28,12 +32,14 @@ if TYPE_CHECKING:
     from trainer.options.training import TrainingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
+    from trainer.systems.lisa.options import LisaOptions
     from trainer.systems.microbert.options import MicroBertOptions
     from trainer.systems.orderfree.options import OrderFreeOptions
     from trainer.systems.pascal.options import PascalOptions
     from trainer.systems.plbart.options import PlbartOptions
     from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
     from trainer.systems.sla.options import SlaOptions
+    from trainer.systems.syntax_masks.options import SyntaxMasksOptions
     from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
     from trainer.systems.transformer.options import TransformerOptions
     from trainer.systems.udprlm.options import UdPrlmOptions
@@ -70,6 +76,7 @@ __all__ = [
     "GraphParserOptions",
     "GroupOptions",
     "IntentSlotsOptions",
+    "LisaOptions",
     "MicroBertOptions",
     "MlmObjectiveOptions",
     "MlmOptions",
@@ -78,6 +85,7 @@ __all__ = [
     "ObjectiveOptions",
     "OptimizerOptions",
     "OrderFreeOptions",
+    "ParseHeadOptions",
     "ParserOptions",
     "PascalOptions",
     "PhraseContrastOptions",
@@ -95,6 +103,7 @@ __all__ = [
     "StructuralProbeOptions",
     "SyntaxBertOptions",
     "SyntaxGatOptions",
+    "SyntaxMasksOptions",
     "TaskOptions",
     "TokenClassificationOptions",
     "TrainingOptions",
@@ -119,7 +128,11 @@ _HOMES: Final = {
         *("TreeContrastOptions", "TreeDepthOptions", "TreeDistanceOptions"),
         *("UposTaggingOptions", "XposTaggingOptions"),
     ),
-    "trainer.objectives.shown_options": ("TreePlantingOptions", "TreeRegOptions"),
+    "trainer.objectives.shown_options": (
+        "ParseHeadOptions",
+        "TreePlantingOptions",
+        "TreeRegOptions",
+    ),
     "trainer.options.data": ("DataOptions", "SeparatorEdge"),
     "trainer.options.entries": ("MAIN", "GroupOptions", "OptimizerOptions", "StreamOptions"),
     "trainer.options.model": ("ModelOptions", "StockOptions"),
@@ -130,12 +143,14 @@ _HOMES: Final = {
     "trainer.options.training": ("TrainingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
+    "trainer.systems.lisa.options": ("LisaOptions",),
     "trainer.systems.microbert.options": ("MicroBertOptions",),
     "trainer.systems.orderfree.options": ("OrderFreeOptions",),
     "trainer.systems.pascal.options": ("PascalOptions",),
     "trainer.systems.plbart.options": ("PlbartOptions",),
     "trainer.systems.sgnet.options": ("SgNetOptions", "SgNetTransformerOptions"),
     "trainer.systems.sla.options": ("SlaOptions",),
+    "trainer.systems.syntax_masks.options": ("SyntaxMasksOptions",),
     "trainer.systems.syntax_mbert.options": ("SyntaxBertOptions", "SyntaxGatOptions"),
     "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),

@@ -64,6 +64,8 @@ OBEY = {
     "syntax_bert.v1": {"bert", "camembert", "electra", "modernbert", "roberta"},
     "sla.v1": {"bert", "camembert", "electra", "roberta"},
     "sgnet.v1": {"bert", "camembert", "electra", "roberta"},
+    "lisa.v1": {"bert", "camembert", "electra", "roberta"},
+    "syntax_masks.v1": {"bert", "camembert", "electra", "roberta"},
 }
 """The families whose attention each model can reach into."""
 
@@ -220,6 +222,7 @@ def test_real_tokenizers_have_the_identity_that_the_service_gives(data_dir, name
     ("model", "part"),
     [
         *(("syntax_bert.v1", "gat"), ("sla.v1", "gates"), ("sgnet.v1", "guided")),
+        *(("lisa.v1", "parser"), ("syntax_masks.v1", "topics")),
         *(("pascal.v1", None), ("stock.v1", None)),
     ],
 )

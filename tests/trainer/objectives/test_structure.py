@@ -7,17 +7,20 @@ import pytest
 import torch
 from transformers import BertConfig
 
+from syntax.trees.ud import DEPREL
 from tests.trainer.bracketed import bracketed_batch
 from tests.trainer.contrasted import rows_of, with_samples
 from trainer.masking import MASKED_ARRAYS, PieceMasking
 from trainer.models.config import SyntaxConfig
 from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.encoder import Encoder
+from trainer.nn.piece_parser import PieceParser
 from trainer.nn.positions import word_positions
 from trainer.nn.probes import DepthProbe, DistanceProbe
 from trainer.nn.stock import new_stock
 from trainer.objectives import OBJECTIVES
 from trainer.objectives.adversary_options import READ
+from trainer.objectives.shown_options import HEADS, head_positions
 
 WIDTH, RANK = 6, 3
 
@@ -55,7 +58,8 @@ def forest():
     drawn = PieceMasking(mask_id=4, vocab_size=60).sample(batch.arrays, keys, 0, 0)
     masked = {name: torch.from_numpy(drawn[name]) for name in MASKED_ARRAYS}
     words = {READ: torch.from_numpy(word_positions(batch.arrays))}
-    return replace(batch, extras={**batch.extras, **masked, **words})
+    heads = {HEADS: torch.from_numpy(head_positions(batch.arrays))}
+    return replace(batch, extras={**batch.extras, **masked, **words, **heads})
 
 
 @pytest.fixture
@@ -110,9 +114,13 @@ def objective_of(name):
     """A new objective over the last states: from states and a batch to a loss."""
     entry = OBJECTIVES[name]
     built = resolve_name(entry.module)(entry.options(), CONFIG, WideEncoder(CONFIG)).eval()
+    parser = PieceParser(WIDTH, len(DEPREL)).eval()
+    for weight in parser.parameters():
+        torch.nn.init.normal_(weight)
 
     def objective(states, batch):
-        return built(SyntaxEncoding(states, attention_rows=rows_of(states, batch)), batch)
+        rows, scores = rows_of(states, batch), parser(states, batch.attention_mask_BL)
+        return built(SyntaxEncoding(states, attention_rows=rows, tree_scores=scores), batch)
 
     return objective
 

@@ -33,7 +33,11 @@ def gradients(model: SyntaxModel, batch) -> list[torch.Tensor | None]:
 
 
 @pytest.mark.parametrize(
-    "name", ["sgnet.v1", "sgnet_transformer.v1", "sla.v1", "syntax_bert.v1", "transformer.v1"]
+    "name",
+    [
+        *("lisa.v1", "sgnet.v1", "sgnet_transformer.v1", "sla.v1", "syntax_bert.v1"),
+        *("syntax_masks.v1", "transformer.v1"),
+    ],
 )
 def test_gradients_are_equal_with_and_without(name, bert_config, batch_for) -> None:
     batch = batch_for(SYSTEMS[name].options())
@@ -51,7 +55,16 @@ def test_gradients_are_equal_with_and_without(name, bert_config, batch_for) -> N
 
 def test_every_system_supports_it_or_says_that_it_does_not(bert_config) -> None:
     supported = {
-        *("microbert.v1", "pascal.v1", "sgnet.v1", "sla.v1", "stock.v1", "syntax_bert.v1"),
+        *(
+            "lisa.v1",
+            "syntax_masks.v1",
+            "microbert.v1",
+            "pascal.v1",
+            "sgnet.v1",
+            "sla.v1",
+            "stock.v1",
+            "syntax_bert.v1",
+        ),
         *("udprlm.v1", "transformer.v1", "sgnet_transformer.v1", "plbart.v1"),
     }
     for name in supported:

@@ -89,7 +89,9 @@ def test_every_encoder_says_what_it_gives(name, batch) -> None:
 
 LABELS = ("_", "APP", "det", "nsubj", "root")
 MODELS = [
+    *(("lisa.v1", {"inject": inject, "arc": 8, "relation": 4}) for inject in (False, True)),
     ("microbert.v1", {"sla": True}),
+    ("pascal.v1", {}),
     *(("sgnet.v1", {"mask": mask}) for mask in ("as_published", "as_released", "convert_span")),
     ("sgnet.v1", {"aggregation": "as_released"}),
     *(("sla.v1", {"threshold": 1, "window": one}) for one in ("as_published", "as_released")),
@@ -97,6 +99,10 @@ MODELS = [
     ("stock.v1", {}),
     ("syntax_bert.v1", {}),
     ("syntax_bert.v1", {"gat": "as_released", "attention_bias": "as_released", "use_deprel": True}),
+    *(
+        ("syntax_masks.v1", {"distances": 2, "pairs": True, "aggregation": one})
+        for one in ("as_released", "as_published")
+    ),
     ("udprlm.v1", {"labels": LABELS, "arc": 8, "relation": 4, "usi_width": 4}),
 ]
 

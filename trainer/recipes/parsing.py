@@ -15,6 +15,7 @@ from trainer import options
 from trainer.options import (
     DataOptions,
     GroupOptions,
+    MicroBertOptions,
     OptimizerOptions,
     ParserOptions,
     Recipe,
@@ -121,6 +122,21 @@ def microbert_ner() -> Recipe:
     )
 
 
+def microbert_ner_sla() -> Recipe:
+    """The same for an encoder with local attention, which reads the trees of the sentences."""
+    return with_local_attention(microbert_ner())
+
+
+def with_local_attention(recipe: Recipe) -> Recipe:
+    """A recipe for an exported MicroBERT that keeps the local attention that it learned."""
+    return replace(
+        recipe,
+        name=f"{recipe.name}-sla",
+        data=replace(recipe.data, joint_root=False, separator_edge="none"),
+        model=MicroBertOptions(weights="pretrained", sla=True),
+    )
+
+
 def microbert_ner_as_released() -> Recipe:
     """The same as AllenNLP tags: losses are summed, all weights learn at 1e-3 and decay."""
     everything = GroupOptions("everything", (".*",), weight_decay=_RELEASED_DECAY)
@@ -154,4 +170,5 @@ RECIPES.add("microbert-ud-frozen", microbert_ud_frozen)
 RECIPES.add("microbert-ud-as-released", microbert_ud_as_released)
 RECIPES.add("microbert-ud-frozen-as-released", microbert_ud_frozen_as_released)
 RECIPES.add("microbert-ner", microbert_ner)
+RECIPES.add("microbert-ner-sla", microbert_ner_sla)
 RECIPES.add("microbert-ner-as-released", microbert_ner_as_released)

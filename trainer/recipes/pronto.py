@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from trainer import options
 from trainer.options import DataOptions, Recipe, SyntaxBertOptions, TrainingOptions
 from trainer.recipes.base import RECIPES
+from trainer.recipes.parsing import with_local_attention
 
 if TYPE_CHECKING:
     from trainer.options import SequenceClassificationOptions
@@ -67,6 +68,31 @@ def same_arg_count() -> Recipe:
     return replace(_of_verse("same_arg_count"), task=pair_with_sense())
 
 
+def nonpronominal_mention_sla() -> Recipe:
+    """Mentions that are no pronouns, for an exported MicroBERT with local attention."""
+    return with_local_attention(nonpronominal_mention())
+
+
+def proper_noun_subject_sla() -> Recipe:
+    """Whether a proper noun is in the subject, for an exported MicroBERT with local attention."""
+    return with_local_attention(proper_noun_subject())
+
+
+def sentence_mood_sla() -> Recipe:
+    """The mood of a sentence, for an exported MicroBERT with local attention."""
+    return with_local_attention(sentence_mood())
+
+
+def same_sense_sla() -> Recipe:
+    """A sense of verbs in two verses, for an exported MicroBERT with local attention."""
+    return with_local_attention(same_sense())
+
+
+def same_arg_count_sla() -> Recipe:
+    """As many arguments in two verses, for an exported MicroBERT with local attention."""
+    return with_local_attention(same_arg_count())
+
+
 def same_sense_disjoint() -> Recipe:
     """The same, trained without the verses of dev and test."""
     return _disjoint(same_sense())
@@ -88,6 +114,11 @@ for _make in (
     sentence_mood,
     same_sense,
     same_arg_count,
+    nonpronominal_mention_sla,
+    proper_noun_subject_sla,
+    sentence_mood_sla,
+    same_sense_sla,
+    same_arg_count_sla,
     same_sense_disjoint,
     same_arg_count_disjoint,
 ):

@@ -91,17 +91,20 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
     """An account with what was found wrong beside its figures, which stay as they are.
 
     The erratum's facts replace the account's. It also has ``published`` figures by name, names of
-    ``unpublished`` figures, and further ``notes``.
+    figures that are ``withdrawn``, and further ``notes``.
     """
     facts = dict(erratum)
-    published = facts.pop("published", {}) | dict.fromkeys(facts.pop("unpublished", ()))
+    published = facts.pop("published", {})
+    withdrawn = facts.pop("withdrawn", ())
     notes = [f"**Erratum.** {note}" for note in facts.pop("notes", ())]
-    unknown = {*facts, *published} - {*one, *(figure["name"] for figure in one["figures"])}
+    known = {*one, *(figure["name"] for figure in one["figures"])}
+    unknown = {*facts, *published, *withdrawn} - known
     if unknown:
         raise KeyError(f"{one['row']} has no {', '.join(sorted(unknown))}")
     figures = [
         {**figure, "published": published.get(figure["name"], figure["published"])}
         for figure in one["figures"]
+        if figure["name"] not in withdrawn
     ]
     return {**one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
 

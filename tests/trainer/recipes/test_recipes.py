@@ -144,7 +144,7 @@ FIGURES = {
     "epsilon=1e-6; clip_norm=0; schedule=cosine; warmup_steps=10000; keep=last; gold_every=8",
     # Gessler 2023, and its released evaluation.
     **{name: f"{PRONTO}; epochs=10" for name in RECIPES if name.startswith("pronto-")},
-    "pronto-sentence-mood": f"{PRONTO}; epochs=20",
+    **dict.fromkeys(("pronto-sentence-mood", "pronto-sentence-mood-sla"), f"{PRONTO}; epochs=20"),
     # UD-PrLM, and its released scripts.
     "udprlm-phase-1": "max_steps=600000; batch_size=128; learning_rate=5e-5; betas=0.9,0.98; "
     "epsilon=1e-6; weight_decay=0.01; data.max_length=384; streams.ud.data.max_length=256; "

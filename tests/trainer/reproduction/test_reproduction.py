@@ -116,15 +116,15 @@ def test_an_account_can_be_shown(trial: Trial) -> None:
 def test_errata_stand_beside_figures_that_stay(trial: Trial) -> None:
     figures = [Figure("LAS", 3.0, (1.0,)), Figure("UAS", 4.0, (2.0,))]
     content = account(trial, Findings(figures, holds=True))
-    own = {"published": {"LAS": 5.0}, "unpublished": ["UAS"], "source": "Table 3", "notes": ["sic"]}
+    own = {"published": {"LAS": 5.0}, "withdrawn": ["UAS"], "source": "Table 3", "notes": ["sic"]}
     shown = page([content], {"dependency-distances-small": own})
     assert "| LAS | 5.00 | 1.00 |" in shown
-    assert "| UAS |  | 2.00 |" in shown
+    assert "UAS" not in shown
     assert "| Table 3 |" in shown
     assert "**Erratum.** sic" in shown
     assert "Erratum" not in page([content])
     with pytest.raises(KeyError, match="has no F1"):
-        page([content], {"dependency-distances-small": {"unpublished": ["F1"]}})
+        page([content], {"dependency-distances-small": {"withdrawn": ["F1"]}})
 
 
 def test_a_listing_is_shown_before_the_figures(trial: Trial) -> None:
@@ -162,11 +162,12 @@ def test_a_gain_is_told_from_the_spread_of_seeds(
 
 
 def test_what_a_condition_adds_is_the_mean_over_pairs_by_seed() -> None:
-    parts = {"xpos": 10, "phrase": 1, "tree": 2, "published-sign": -4, "mlm": 50}
+    parts = {"xpos": 10, "phrase": 1, "tree": 2, "sla": 3, "published-sign": -4, "mlm": 50}
     scores = {}
     for name in wolof.CONDITIONS:
         points = 40 + sum(worth for part, worth in parts.items() if part in name)
-        scores[name] = wolof.Scores((points, points + 1), (0,) * 2, (2 * points,) * 5)
+        las = () if "sla" in name else (points, points + 1)
+        scores[name] = wolof.Scores(las, las, (2 * points,) * 5)
     found = {one.name: one.values for one in wolof.findings(scores).figures}
     assert found["LAS of dev, mlm less random"] == (50, 50)
     assert found["LAS of dev, phrase loss released less published"] == (4, 4)
@@ -175,6 +176,8 @@ def test_what_a_condition_adds_is_the_mean_over_pairs_by_seed() -> None:
     assert found[f"LAS of dev, tags: {gain(4)}"] == (10, 10)
     assert found[f"LAS of dev, phrases, trees or both: {gain(6)}"] == (2, 2)
     assert found[f"F1 of names, tags: {gain(4)}"] == (20,) * 5
+    assert found[f"F1 of names, local attention: {gain(2)}"] == (6,) * 5
+    assert not [name for name in found if "LAS" in name and ("sla" in name or "local" in name)]
 
 
 def test_the_hash_of_data_covers_names_and_bytes(tmp_path: Path) -> None:
@@ -215,7 +218,7 @@ FITTING = [
         for name, *settings in filter(None, wolof.CONDITIONS.values())
     ),
     ("microbert-ud-frozen", wolof.SMALL["parser"], {}),
-    ("microbert-ner", wolof.SMALL["tagger"], {}),
+    *((f"microbert-ner{end}", wolof.SMALL["tagger"], {}) for end in ("", "-sla")),
     *(("udprlm-parser", (*udprlm.SMALL["parser"], *x), {}) for x in udprlm.CONDITIONS.values()),
     *((f"udprlm-phase-{phase}", UDPRLM, {"batch_size": 32}) for phase in (1, 2)),
     *((sla.RECIPE, (*sla.SETTINGS["small"], *x), {"epochs": 1}) for x in sla.CONDITIONS.values()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tests.trainer.rows import read_row, write_rows
 from tests.trainer.runs import batches_of, finished
 from trainer.api import evaluate, predict
 from trainer.data import open_source
+from trainer.evaluation.export import export_encoder
 from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.options import Recipe
@@ -177,3 +179,25 @@ def test_local_attention_lets_every_piece_see_the_sense(verses) -> None:
     for row, length in enumerate(batch.lengths_B.tolist()):
         assert mask_BLL[row, :length, length - 1].all()
         assert not mask_BLL[row, :length, :length].all()
+
+
+def test_an_exported_microbert_keeps_its_local_attention_and_reads_the_trees_of_verses(
+    verses, tmp_path
+) -> None:
+    sizes = [f"model.{one}=2" for one in ("layers", "heads")]
+    settings = (*sizes, "hidden_size=16", "feed_forward=16", "max_steps=1", "evaluate_every=null")
+    first = recipe_of("pronto-same-sense-sla", *settings, "learning_rate=0.1")
+    run = finished(first, verses, tmp_path / "run")
+    export_encoder(tmp_path / "run", tmp_path / "encoder")
+    own = run.accelerator.unwrap_model(run.model).encoder.eval()
+    pretrained = (f"encoder={tmp_path / 'encoder'}", "weights=pretrained", "learning_rate=0")
+    recipe = recipe_of("pronto-sentence-mood-sla", "max_steps=1", *pretrained)
+    tuned = train(recipe, verses, tmp_path / "tuned")
+    encoder = tuned.accelerator.unwrap_model(tuned.model).encoder.eval()
+    batch = batches_of(verses, recipe)[0]
+    open_to_all = torch.ones_like(batch.extra(encoder.mask))
+    with torch.no_grad():
+        found, expected = (one(batch).last_hidden_state for one in (encoder, own))
+        flat = encoder(replace(batch, extras={encoder.mask: open_to_all})).last_hidden_state
+    assert torch.equal(found, expected)
+    assert not torch.allclose(found, flat, atol=1e-3)

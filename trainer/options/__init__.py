@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trainer.options.recipe import Recipe
     from trainer.options.task import TaskOptions
     from trainer.options.training import TrainingOptions
+    from trainer.systems.blocking.options import BlockingOptions
     from trainer.systems.frozen.options import FrozenOptions
     from trainer.systems.gate.options import GateOptions
     from trainer.systems.lisa.options import LisaOptions
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAIN",
     "AdversaryOptions",
+    "BlockingOptions",
     "ClmOptions",
     "DataOptions",
     "DenoisingOptions",
@@ -141,6 +143,7 @@ _HOMES: Final = {
     "trainer.options.recipe": ("Recipe",),
     "trainer.options.task": ("TaskOptions",),
     "trainer.options.training": ("TrainingOptions",),
+    "trainer.systems.blocking.options": ("BlockingOptions",),
     "trainer.systems.frozen.options": ("FrozenOptions",),
     "trainer.systems.gate.options": ("GateOptions",),
     "trainer.systems.lisa.options": ("LisaOptions",),

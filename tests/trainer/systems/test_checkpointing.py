@@ -58,6 +58,7 @@ def test_every_system_supports_it_or_says_that_it_does_not(bert_config) -> None:
         *(
             "lisa.v1",
             "syntax_masks.v1",
+            "blocking.v1",
             "microbert.v1",
             "pascal.v1",
             "sgnet.v1",

@@ -90,6 +90,7 @@ def test_every_encoder_says_what_it_gives(name, batch) -> None:
 LABELS = ("_", "APP", "det", "nsubj", "root")
 MODELS = [
     *(("lisa.v1", {"inject": inject, "arc": 8, "relation": 4}) for inject in (False, True)),
+    ("blocking.v1", {"max_distance": 1}),
     ("microbert.v1", {"sla": True}),
     ("pascal.v1", {}),
     *(("sgnet.v1", {"mask": mask}) for mask in ("as_published", "as_released", "convert_span")),

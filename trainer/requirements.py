@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec, Mode
+
+TREES: Final = ("policy", "joint_root", "separator_edge")
+"""Features that shape trees of pieces: where words, sentences and special tokens stand in them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from transformers import AutoTokenizer
 
 from syntax.errors import SpecError
 from trainer.evaluation.trained import load_model
+from trainer.models.config import SyntaxConfig
 from trainer.models.parts import save_parts
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.requirements import Requirements
@@ -29,12 +30,17 @@ def export_encoder(run: Path, folder: Path) -> None:
     model = load_model(run)
     encoder = model.encoder.stock
     if encoder is None:
+        trains = (
+            "layers over stored states or tags of words"
+            if model.config.model_options().reads_words
+            else "a graph encoder, which other runs take with model.gat_from"
+        )
         raise SpecError(
-            f"{model.config.model['name']} reads stored states of words, and trains no encoder of "
-            "pieces; export a run of another model"
+            f"{model.config.model['name']} trains no encoder of pieces, but {trains}; export a run "
+            "of another model"
         )
     encoder.save_pretrained(folder)
-    save_parts(model.encoder, model.config.model, folder)
+    save_parts(model.encoder, cast(SyntaxConfig, model.config), folder)
     needs = Requirements.from_json(model.config.requires)
     found = read_tokenizer(needs.tokenizer_name)
     if found is None or found.fingerprint != needs.tokenizer:

@@ -63,7 +63,7 @@ def build_model(recipe: Recipe, profile: DataProfile) -> SyntaxModel:
         if recipe.task.added_tokens():
             encoder.resize_token_embeddings(stock.vocab_size, mean_resizing=False)
     model = model_class(recipe.task.name)(config, encoder)
-    take_parts(model.encoder, options)
+    take_parts(model.encoder, options, needs)
     model.encoder.prepare(recipe, profile)
     model.head.prepare(recipe, profile)
     for name, head in model.heads.items():

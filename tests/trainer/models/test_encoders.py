@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from dataclasses import asdict, replace
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -37,12 +37,10 @@ from trainer.loop import train
 from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
-from trainer.models.parts import PARTS, save_parts, take_parts
 from trainer.nn.attention import EAGER, SDPA
 from trainer.nn.stock import check_fits, load_encoder_config
 from trainer.nn.tokenizer import read_tokenizer
 from trainer.options import DataOptions, FrozenOptions, SyntaxBertOptions
-from trainer.options.settings import section_from_json
 from trainer.systems.frozen.states import FrozenStockEncoder
 from trainer.tasks.classes import ClassifierOfFirst
 
@@ -61,6 +59,7 @@ FAMILIES: dict[str, PretrainedConfig] = {
     "roberta": RobertaConfig(**BERT, type_vocab_size=1),
 }
 OBEY = {
+    "blocking.v1": {"bert", "camembert", "electra", "modernbert", "roberta"},
     "syntax_bert.v1": {"bert", "camembert", "electra", "modernbert", "roberta"},
     "sla.v1": {"bert", "camembert", "electra", "roberta"},
     "sgnet.v1": {"bert", "camembert", "electra", "roberta"},
@@ -216,29 +215,6 @@ def test_real_tokenizers_have_the_identity_that_the_service_gives(data_dir, name
 
     folder = str(data_dir / "tokenizers" / name)
     assert read_tokenizer(folder).fingerprint == load_tokenizer(folder).fingerprint
-
-
-@pytest.mark.parametrize(
-    ("model", "part"),
-    [
-        *(("syntax_bert.v1", "gat"), ("sla.v1", "gates"), ("sgnet.v1", "guided")),
-        *(("lisa.v1", "parser"), ("syntax_masks.v1", "topics")),
-        *(("pascal.v1", None), ("stock.v1", None)),
-    ],
-)
-def test_what_a_system_adds_is_kept_beside_the_stock_encoder(tmp_path, model, part) -> None:
-    ours, theirs = (model_of("bert", model).encoder for _ in range(2))
-    stock = {name for name, _ in ours.named_parameters() if name.startswith("encoder.")}
-    with torch.no_grad():
-        for weight in ours.parameters():
-            weight.add_(torch.randn_like(weight))
-    save_parts(ours, asdict(section_from_json("model", {"name": model})), tmp_path)
-    assert (tmp_path / PARTS).exists() == (part is not None)
-    take_parts(theirs, section_from_json("model", {"name": model, "encoder": str(tmp_path)}))
-    found = dict(theirs.named_parameters())
-    equal = {name for name, weight in ours.named_parameters() if torch.equal(weight, found[name])}
-    assert equal == set(found) - stock
-    assert any(name.startswith(str(part)) for name in equal) == (part is not None)
 
 
 def test_weights_of_another_tokenizer_are_refused_unless_asked_for(

@@ -272,6 +272,11 @@ def test_parts_of_another_system_or_of_other_options_are_told(
         message = f"were trained with model.{name}={theirs}, and the recipe says {ours}"
         with pytest.raises(SpecError, match=message):
             Run(small("model.sla=true", f"model.{setting}", *pretrained), silver, tmp_path, ())
+    caplog.clear()
+    Run(small("model.sla=true", "policy=broadcast", *pretrained), silver, tmp_path / "trees", ())
+    assert "learned on trees with data.policy 'attach', and the recipe has 'broadcast'" in (
+        caplog.text
+    )
     cut = tmp_path / "cut"
     shutil.copytree(with_gates, cut)
     (cut / PARTS).write_bytes((cut / PARTS).read_bytes()[:40])

@@ -40,6 +40,11 @@ class PlbartOptions(TransformerOptions):
 
     def __post_init__(self) -> None:
         TransformerOptions.__post_init__(self)
+        if self.weights == "pretrained" and self.start_from:
+            raise SpecError(
+                "model.weights=pretrained takes the weights of model.encoder, and "
+                "model.start_from those of a run; set one of them"
+            )
         if list(self.dropout_steps) != sorted(set(self.dropout_steps)):
             raise SpecError(f"model.dropout_steps is {self.dropout_steps}; give rising steps")
 
@@ -68,7 +73,7 @@ class PlbartOptions(TransformerOptions):
         ]
         return passed[-1] if passed else None
 
-    def new_encoder(self) -> dict[str, Any]:
+    def new_encoder(self) -> dict[str, Any] | None:
         if self.starts_from is not None:
             content = run_config(self.starts_from)
             if content["model"]["name"] != self.name:
@@ -79,4 +84,6 @@ class PlbartOptions(TransformerOptions):
             return dict(content["encoder"])
         # Named, as slots leave no `super()`.
         sizes = TransformerOptions.new_encoder(self)
+        if sizes is None:
+            return None
         return {**sizes, "model_type": BART, "activation_function": "gelu"}

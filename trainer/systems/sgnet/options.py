@@ -67,6 +67,10 @@ class SgNetTransformerOptions(TransformerOptions):
     alpha: Probability = 0.5
 
     @property
+    def learned_with(self) -> tuple[str, ...]:
+        return ("masking", "aggregation", "alpha")
+
+    @property
     def mask_name(self) -> str:
         return PUBLISHED_MASK
 

@@ -11,7 +11,7 @@ from transformers import AutoModel
 
 from syntax.errors import ModelLoadError, SpecError
 from trainer.models.config import SyntaxConfig
-from trainer.requirements import Requirements
+from trainer.requirements import TREES, Requirements
 from trainer.systems.syntax_mbert.gat import GraphEncoder
 from trainer.systems.syntax_mbert.options import SyntaxBertOptions, SyntaxGatOptions
 
@@ -20,9 +20,6 @@ GRAPH_OPTIONS: Final = (
     *("max_distance", "use_upos", "use_deprel"),
 )
 """Options in which the two models must agree."""
-
-TREES: Final = ("policy", "joint_root", "separator_edge")
-"""Options of the data in which they must agree: words, sentences and specials in the trees."""
 
 
 def load_graph_encoder(

@@ -17,6 +17,9 @@ TRANSFORMER: Final = "parsebank-transformer"
 class TransformerOptions(ModelOptions):
     """The encoder of the published base Transformer, built new for the tokenizer of the data.
 
+    With ``weights=pretrained`` it is the exported one in ``encoder``, and the sizes here are not
+    read.
+
     Attributes:
         layers, hidden_size, heads, feed_forward: Size of the encoder, and of a decoder over it.
         max_positions: Pieces that it has positions for; positions are sinusoidal.
@@ -33,14 +36,9 @@ class TransformerOptions(ModelOptions):
     max_positions: Count = 1024
     layer_dropout: Probability = 0.1
 
-    def __post_init__(self) -> None:
-        ModelOptions.__post_init__(self)
+    def new_encoder(self) -> dict[str, Any] | None:
         if self.weights == "pretrained":
-            raise SpecError(
-                f"{self.name} is built new and has no pretrained weights; set model.weights=random"
-            )
-
-    def new_encoder(self) -> dict[str, Any]:
+            return None
         if self.hidden_size % self.heads:
             raise SpecError(
                 f"model.hidden_size is {self.hidden_size}, which {self.heads} heads cannot divide; "

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from clients.benchmarks import BENCHMARKS
-from featurestore import ExampleRow, FeatureStore
+from featurestore import FeatureStore, ParseRecord
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.examples import Example
@@ -83,10 +83,19 @@ def append_related(
     spec = ACE.spec(split, lang, path=folder, name=NAME)
     store.describe(PARSER, "parser", {"name": "gold"})
     items = [item for item in ACE.read(folder, split, lang) if isinstance(item, Example)]
-    rows = [_row(tokenizer, seq, item) for seq, item in enumerate(items)]
+    parses = [_parse(item) for item in items]
+    made = enumerate(zip(items, parses, strict=True))
+    rows = [
+        row_of(tokenizer, PARSER, seq, item.example_id, [parse], item.labels, tokens=True)
+        for seq, (item, parse) in made
+    ]
+    # Several relations are of one text.
+    keyed = {row.parse_keys[0]: parse for row, parse in zip(rows, parses, strict=True)}
+    store.parses.append(
+        [ParseRecord(key, lang, PARSER, "gold", parse) for key, parse in keyed.items()]
+    )
     store.features.append(handle_of(spec, tokenizer), rows)
 
 
-def _row(tokenizer: LoadedTokenizer, seq: int, item: Example) -> ExampleRow:
-    parse = parse_from_sentences(list(parse_conllu(item.segments[0].conllu or "")))
-    return row_of(tokenizer, PARSER, seq, item.example_id, [parse], item.labels, tokens=True)
+def _parse(item: Example) -> Parse:
+    return parse_from_sentences(list(parse_conllu(item.segments[0].conllu or "")))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featurestore import DatasetHandle, ExampleRow, FeatureStore
+from featurestore import DatasetHandle, ExampleRow, FeatureStore, ParseRecord
 from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.alignment import segment_features
@@ -79,3 +79,18 @@ def write_rows(
     """Write them, and who parsed them."""
     store.describe(parser.identity.fingerprint, "parser", {"name": parser.identity.name})
     store.features.append(handle_of(spec, tokenizer), [*rows])
+
+
+def keep_parses(
+    store: FeatureStore, parser: Parser, name: str, split: str, mode: str = "raw"
+) -> None:
+    """Write the parses of a dataset's texts, which `write_rows` does not."""
+    identity, records = parser.identity.fingerprint, {}
+    data = store.dataset(name, split=split, lang="*")
+    for row in data.columns(["parse_keys", "texts"]).to_pylist():
+        for key, text in zip(row["parse_keys"], row["texts"], strict=True):
+            tokens = tuple(text.split(" ")) if mode == "pretokenized" else ()
+            given = ParseInput(mode, tokens=tokens) if tokens else ParseInput(mode, text)
+            parse = parser.parse(given, Limits())
+            records[key] = ParseRecord(key, "en", identity, mode, parse)
+    store.parses.append(list(records.values()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from trainer.commands.analyse import analyse
 from trainer.commands.compare import compare
 from trainer.commands.evaluate import evaluate
 from trainer.commands.export import export, export_parser
@@ -22,6 +23,7 @@ def register(app: typer.Typer) -> None:
     app.command()(train)
     app.command()(evaluate)
     app.command()(compare)
+    app.command()(analyse)
     app.command()(tables)
     app.command()(predict)
     app.command()(picture)

@@ -148,7 +148,9 @@ def compare(
     ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
     lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
-    left_out = {lang: _left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs}
+    left_out = {
+        lang: count_left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs
+    }
     only = sorted(ours.languages.keys() ^ theirs.languages.keys())
     return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only)
 
@@ -160,9 +162,12 @@ def compare_systems(
 
     Metrics are as in `compare`; options are ``resamples`` and ``seed`` of each test.
     """
-    _check_same(ours, theirs, not metrics)
+    check_same(ours, theirs, not metrics)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
-    joined = {lang: _joined(ours.languages[lang], theirs.languages[lang], lang) for lang in langs}
+    joined = {
+        lang: common_predictions(ours.languages[lang], theirs.languages[lang], lang)
+        for lang in langs
+    }
     parts: list[Part] = [{lang: runs} for lang, runs in joined.items()]
     if len(joined) > 1:
         parts.append(joined)
@@ -204,7 +209,7 @@ def _by_id(path: Path) -> ById:
     return {one.example_id: one for one in found}
 
 
-def _check_same(ours: System, theirs: System, metric: bool) -> None:
+def check_same(ours: System, theirs: System, metric: bool) -> None:
     for what, one, other in (
         ("dataset", ours.dataset, theirs.dataset),
         ("classes", ours.classes, theirs.classes),
@@ -223,11 +228,13 @@ def _check_same(ours: System, theirs: System, metric: bool) -> None:
         )
 
 
-def _joined(ours: Sequence[ById], theirs: Sequence[ById], lang: str) -> list[list[Prediction]]:
+def common_predictions(
+    ours: Sequence[ById], theirs: Sequence[ById], lang: str
+) -> list[list[Prediction]]:
     """The predictions of all runs, first the first system's, of the examples that all have."""
     runs = [*ours, *theirs]
     common = [name for name, one in runs[0].items() if one.gold is not None]
-    common = [name for name in common if all(name in run for run in runs)]
+    common = [name for name in common if all(name in run and run[name].shares for run in runs)]
     for name in common:
         golds = [run[name].gold for run in runs]
         if any(gold != golds[0] for gold in golds):
@@ -244,15 +251,18 @@ def _joined(ours: Sequence[ById], theirs: Sequence[ById], lang: str) -> list[lis
     return [[run[name] for name in common] for run in runs]
 
 
-def _left_out(ours: Sequence[ById], theirs: Sequence[ById]) -> dict[str, int]:
+def count_left_out(ours: Sequence[ById], theirs: Sequence[ById]) -> dict[str, int]:
     sides = [set.intersection(*(set(run) for run in runs)) for runs in (ours, theirs)]
     every = set().union(*ours, *theirs)
-    unlabelled = sum(ours[0][name].gold is None for name in sides[0] & sides[1])
+    both = [[run[name] for run in (*ours, *theirs)] for name in sides[0] & sides[1]]
+    unlabelled = sum(one[0].gold is None for one in both)
+    unscored = sum(not all(of_run.shares for of_run in one) for one in both)
     counts = {
         "only_in_one": len(sides[0] - sides[1]),
         "only_in_other": len(sides[1] - sides[0]),
         "not_in_every_seed": len(every - sides[0] - sides[1]),
         "without_label": unlabelled,
+        "not_scored": unscored - unlabelled,
     }
     return {reason: count for reason, count in counts.items() if count}
 
@@ -262,7 +272,7 @@ Part = Mapping[str, list[list[Prediction]]]
 
 def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -> Line:
     shares = _shares(part, metric, system.classes)
-    score = _metric(metric, shares.shape[-1])
+    score = metric_of(metric, shares.shape[-1])
     rows, seeds = len(shares), system.seeds
     # A score is a mean over seeds and languages alike.
     one, other = (side.reshape(rows, -1, shares.shape[-1]) for side in np.split(shares, 2, axis=1))
@@ -280,7 +290,7 @@ def _line(part: Part, metric: str, system: System, options: Mapping[str, Any]) -
     )
 
 
-def _metric(name: str, numbers: int) -> Metric:
+def metric_of(name: str, numbers: int) -> Metric:
     """A function from sums to a score; an example adds two numbers, or three of each class."""
     if name == "bleu":
         return bleu
@@ -308,14 +318,14 @@ def _shares(part: Part, metric: str, classes: Sequence[str]) -> Floats:
     """
     names = {one.example_id: None for runs in part.values() for one in runs[0]}
     places = {name: at for at, name in enumerate(names)}
-    added = [_added(runs, metric, classes) for runs in part.values()]
+    added = [added_shares(runs, metric, classes) for runs in part.values()]
     shares = np.zeros((len(places), added[0].shape[1], len(part), added[0].shape[2]))
     for column, (runs, of_lang) in enumerate(zip(part.values(), added, strict=True)):
         shares[[places[one.example_id] for one in runs[0]], :, column] = of_lang
     return shares
 
 
-def _added(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
+def added_shares(runs: list[list[Prediction]], metric: str, classes: Sequence[str]) -> Floats:
     """Shares of each example in one language. *Shape:* (examples, runs, numbers)."""
     every = [one for run in runs for one in run]
     ids = {name: at for at, name in enumerate(classes)}

@@ -1,4 +1,4 @@
-"""Heat maps: attention and matrices of one example, and scores of pairs of languages.
+"""Heat maps of one example, of pairs of languages, of labels; curves of layers and of groups.
 
 Words stand at both edges, as in figure 6 of Zhang et al. 2020 (SG-Net).
 """
@@ -18,6 +18,7 @@ from syntax.errors import SpecError
 from syntax.extras import missing_extra
 
 if TYPE_CHECKING:
+    from trainer.evaluation.analyse import Analysis, Confusion
     from trainer.evaluation.transfer import CrossedTable
 
 _INCHES_OF_LABELS = 1.6
@@ -103,6 +104,69 @@ def draw_curves(curves: Mapping[str, Mapping[str, Any]], title: str, path: Path)
             axes.set_xlabel("layer")
             axes.set_xticks(layers)
             axes.legend(fontsize=6)
+        _save(figure, path)
+
+
+def draw_analysis(found: Analysis | Confusion, path: Path) -> None:
+    """Write scores by group, or a confusion matrix."""
+    from trainer.evaluation.analyse import Analysis
+
+    if isinstance(found, Analysis):
+        _draw_groups(found, path)
+    else:
+        _draw_confusion(found, path)
+
+
+def _draw_groups(analysis: Analysis, path: Path) -> None:
+    """Write scores by group with their intervals, and below them the difference of two systems.
+
+    Groups that are numbers are joined by lines.
+    """
+    groups, line = analysis.groups, "-" if analysis.is_number else ""
+    curves = [("A", 0, [group.one for group in groups])]
+    if analysis.other is not None:
+        curves.append(("B", 0, [group.other for group in groups if group.other]))
+        curves.append(("A - B", 1, [group.gap for group in groups if group.gap]))
+    places, count = np.arange(len(groups)), 1 + curves[-1][1]
+    with _style():
+        width = min(max(_INCHES_OF_LABELS + 0.3 * len(groups), _SMALLEST), _LARGEST)
+        figure = _figure((width, 0.5 + 2.4 * count))
+        panels = figure.subplots(count, 1, squeeze=False, sharex=True)[:, 0]
+        for at, (label, panel, scores) in enumerate(curves):
+            points = [(one.score, one.low, one.high) for one in scores]
+            score, low, high = np.array(points, float).reshape(-1, 3).T
+            # What has no interval is a point alone.
+            bars = np.nan_to_num([score - low, high - score]).clip(0)
+            drawn = {"fmt": f"o{line}", "markersize": 3, "linewidth": 1, "label": label}
+            panels[panel].errorbar(places + 0.1 * at * (panel == 0), score, bars, **drawn)
+            panels[panel].legend(fontsize=6)
+            panels[panel].set_ylabel(analysis.metric)
+        if analysis.other is not None:
+            panels[1].axhline(0, color="gray", linewidth=0.5)
+        panels[0].set_title(analysis.title)
+        panels[-1].set_xticks(places, [group.name for group in groups], rotation=90)
+        panels[-1].set_xlabel(analysis.by)
+        _save(figure, path)
+
+
+def _draw_confusion(found: Confusion, path: Path) -> None:
+    """Write a confusion matrix with its counts; colours are shares of the gold labels."""
+    counts = np.array(found.counts, float).reshape(len(found.labels), -1)
+    shares = counts / np.abs(counts).sum(1, keepdims=True).clip(1e-9)
+    side = _INCHES_OF_LABELS + 0.5 * len(found.labels)
+    with _style():
+        figure = _figure((side + 1, side))
+        (axes,) = _row(figure, 1)
+        shown = axes.imshow(shares, cmap="PuOr", vmin=-1, vmax=1)
+        axes.set_title(found.title)
+        axes.set_xlabel("predicted")
+        axes.set_ylabel("gold")
+        axes.set_xticks(range(len(found.labels)), found.labels, rotation=90)
+        axes.set_yticks(range(len(found.labels)), found.labels)
+        for (row, column), count in np.ndenumerate(counts):
+            colour = "white" if abs(shares[row, column]) > 0.6 else "black"
+            axes.text(column, row, f"{count:g}", ha="center", va="center", color=colour)
+        figure.colorbar(shown, ax=axes)
         _save(figure, path)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import Final
 
@@ -41,13 +41,22 @@ def markdown(scores: ScoreTable, *, by_seed: bool = False) -> str:
 def latex(scores: ScoreTable, *, by_seed: bool = False) -> str:
     """A ``tabular`` with the rules of the package booktabs; what is missing in comments above."""
     rows = _rows(scores, by_seed, r"$\pm$", lambda stars: f"$^{{{stars}}}$" if stars else "")
+    head = ("", *map(escaped, scores.columns))
+    body = [(escaped(name), *cells) for name, *cells in rows]
+    return tabular(head, body, [line for line in (_caption(scores), *scores.notes) if line])
+
+
+def tabular(
+    header: Sequence[str], rows: Iterable[Sequence[str]], comments: Iterable[str] = ()
+) -> str:
+    """Cells that are LaTeX already, with the rules of booktabs; the comments above."""
     lines = [
-        *(f"% {line}" for line in (_caption(scores), *scores.notes) if line),
-        rf"\begin{{tabular}}{{l{'c' * len(scores.columns)}}}",
+        *(f"% {line}" for line in comments),
+        rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",
         r"\toprule",
-        _latex_row(("", *map(escaped, scores.columns))),
+        _latex_row(header),
         r"\midrule",
-        *(_latex_row((escaped(name), *cells)) for name, *cells in rows),
+        *map(_latex_row, rows),
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -135,5 +144,5 @@ def _caption(scores: ScoreTable) -> str:
     )
 
 
-def _latex_row(cells: tuple[str, ...]) -> str:
+def _latex_row(cells: Sequence[str]) -> str:
     return " & ".join(re.sub(r"\s+", " ", cell) for cell in cells) + r" \\"

@@ -107,6 +107,36 @@ def difference(
     return Difference(*scores, low, high, confidence, bootstrap, float(permutation.pvalue))
 
 
+def interval(
+    shares: Floats,
+    metric: Metric = ratio,
+    *,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile interval of a score by the bootstrap, from what each example adds, (N, R, K).
+
+    The score is a mean over R.
+    """
+    score = _Score(shares, metric)
+    found = (
+        _scipy_stats()
+        .bootstrap(
+            (np.arange(len(shares)),),
+            lambda x, axis: score(x),  # noqa: ARG005
+            method="percentile",
+            confidence_level=confidence,
+            n_resamples=resamples,
+            batch=score.batch,
+            vectorized=True,
+            rng=np.random.default_rng(seed),
+        )
+        .confidence_interval
+    )
+    return float(found.low), float(found.high)
+
+
 def mcnemar(one: Sequence[bool], other: Sequence[bool]) -> McNemar:
     """McNemar's exact test: of the examples that one system alone got right, half to each?
 

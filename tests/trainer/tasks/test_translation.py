@@ -17,11 +17,18 @@ from featurestore import open_store
 from service.tokenizers import load_tokenizer
 from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec
-from tests.trainer.rows import parsed_row, write_rows
-from tests.trainer.runs import resumed
+from tests.trainer.rows import keep_parses, parsed_row, write_rows
+from tests.trainer.runs import finished, resumed
+from trainer.api import evaluate
 from trainer.data import open_source
+from trainer.evaluation.analyse import analyse
 from trainer.evaluation.compare import System, compare_systems
-from trainer.evaluation.predictions import Prediction, read_predictions, write_predictions
+from trainer.evaluation.predictions import (
+    Prediction,
+    predictions_file,
+    read_predictions,
+    write_predictions,
+)
 from trainer.loop import train
 from trainer.metrics.translation import (
     bleu,
@@ -224,6 +231,30 @@ def test_a_resumed_run_equals_an_uninterrupted_one(pairs, tmp_path) -> None:
     scores = whole.progress.evaluations[-1].scores
     assert scores["examples"] == 4  # and one without a translation
     assert set(scores) >= {"bleu", "chrf", "loss", "signatures"}
+
+
+def test_bleu_is_told_by_the_length_of_the_source(pairs, english, tmp_path) -> None:
+    """Figure 5 of SG-Net; the unlabelled example is counted, and scored nowhere."""
+    finished(small(), pairs, tmp_path)
+    keep_parses(pairs, english, "translation", "dev", "sentence")
+    evaluate(tmp_path, pairs, "dev")
+    path = predictions_file(tmp_path, "dev", "en")
+    unlabelled = [one for one in read_predictions(path) if one.gold is None]
+    said = ["Ein Mann sieht den Fluss.", "Ein Mann sieht sie.", "Anna malt.", "Die Mühle."]
+    answers = [
+        Prediction(f"{at}", gold, text, False, {"bleu": bleu_counts(text, gold, bleu_scorer())})
+        for at, ((_, gold), text) in enumerate(zip(PAIRS, said, strict=False))
+    ]
+    write_predictions([*answers, *unlabelled], path)
+    found = analyse(tmp_path, None, "length", pairs, "dev", bins=20, resamples=100)
+    assert (found.metric, found.left_out) == ("bleu", {"examples without label": 1})
+    lengths = [len(source.replace(".", " .").split()) for source, _ in PAIRS[:4]]
+    assert [group.name for group in found.groups] == [f"{one}" for one in sorted(set(lengths))]
+    for group in found.groups:
+        chosen = [at for at, length in enumerate(lengths) if str(length) == group.name]
+        texts, references = [said[at] for at in chosen], [PAIRS[at][1] for at in chosen]
+        expected = sacrebleu.corpus_bleu(texts, [references]).score
+        assert group.one.score == pytest.approx(expected)
 
 
 def test_any_encoder_of_pieces_can_be_translated_from(pairs, tmp_path) -> None:

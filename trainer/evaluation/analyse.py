@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,6 +27,7 @@ from trainer.evaluation.compare import (
 )
 from trainer.evaluation.groupings import (
     GROUPINGS,
+    Item,
     Key,
     Part,
     groupings_of,
@@ -189,7 +191,7 @@ def analyse(
     metric is the headline by default, F1 of labels. Numbers are put into as many ``bins``; without,
     each is a group. ``field`` names the text whose length counts.
     """
-    read = _Read(one, other, split, langs)
+    read = _Joined(one, other, split, langs)
     offered = groupings_of(read.task)
     if by not in offered:
         raise unknown_name(f"grouping of predictions of {read.task.name}", by, offered)
@@ -203,29 +205,22 @@ def analyse(
             known = "length" if name == "field" else ways
             raise SpecError(f"`{name}={given}` goes with groups by {known}, and not by {by}")
     chosen = metric or grouping.metric or read.metric
-    keys: list[Key] = []
-    names: list[str] = []
-    shares: list[Floats] = []
+    items: dict[Key, list[Item]] = {}
     for part in read.parts(store, field):
-        found = grouping.items(part, chosen)
-        keys += found.keys
-        names += [part.runs[0][at].example_id for at in found.examples]
-        shares.append(found.shares)
-    rows_of: dict[Key, list[int]] = {}
-    for at, key in enumerate(keys):
-        rows_of.setdefault(key, []).append(at)
+        for item in grouping.items(part, chosen):
+            items.setdefault(item.key, []).append(item)
     left_out = Counter(read.left_out)
-    if ungrouped := rows_of.pop(None, []):
+    if ungrouped := items.pop(None, []):
         left_out[f"{grouping.unit} {grouping.none}"] = len(ungrouped)
     groups = []
-    joined, score = np.concatenate(shares), metric_of(chosen, shares[0].shape[-1])
-    for name, rows in _named(rows_of, bins, equal):
-        added = _by_example([names[at] for at in rows], joined[rows])
+    for name, members in _named(items, bins, equal):
+        added = _by_example(members)
         if added.shape[-1] == 2 and not added[..., 1].any():
-            left_out[f"{grouping.unit} of groups in which {chosen} counts nothing"] += len(rows)
+            left_out[f"{grouping.unit} of groups in which {chosen} counts nothing"] += len(members)
             continue
+        score = metric_of(chosen, added.shape[-1])
         sides = added.reshape(len(added), -1, len(read.seeds), added.shape[-1])
-        groups.append(_group(name, len(rows), sides, score, resamples=resamples, seed=seed))
+        groups.append(_group(name, len(members), sides, score, resamples=resamples, seed=seed))
     return Analysis(
         **read.facts(left_out),
         by=by,
@@ -243,7 +238,7 @@ def confusion(
 
     Labels are classes, tags of tokens, or universal relations of words, wherever their heads are.
     """
-    read = _Read(one, other, split, langs)
+    read = _Joined(one, other, split, langs)
     if not has_pairs(read.task):
         raise SpecError(f"{read.task.name} predicts no labels, which a confusion matrix is of")
     counts: Counter[tuple[str, str]] = Counter()
@@ -257,7 +252,7 @@ def confusion(
     return Confusion(**read.facts(read.left_out), labels=labels, counts=means)
 
 
-class _Read:
+class _Joined:
     """The predictions of one system or of two, joined.
 
     Attributes:
@@ -283,10 +278,8 @@ class _Read:
                 raise unknown_name("language of these predictions", lang, common)
             sides = ours.languages[lang], theirs.languages[lang] if other is not None else ()
             self.runs[lang] = common_predictions(*sides, lang)
-            for reason, count in count_left_out(
-                ours.languages[lang], theirs.languages[lang]
-            ).items():
-                self.left_out[f"examples {reason.replace('_', ' ')}"] += count
+            counts = count_left_out(ours.languages[lang], theirs.languages[lang])
+            self.left_out.update({f"examples {x.replace('_', ' ')}": counts[x] for x in counts})
         if only := len(ours.languages.keys() ^ theirs.languages.keys()):
             self.left_out["languages that only one predicted"] = only
 
@@ -322,17 +315,17 @@ class _Read:
 
 
 def _named(
-    rows_of: Mapping[Key, list[int]], bins: int | None, equal: Equal
-) -> Iterator[tuple[str, list[int]]]:
+    items: Mapping[Key, list[Item]], bins: int | None, equal: Equal
+) -> Iterator[tuple[str, list[Item]]]:
     """The groups in order, by name."""
     if bins is None:
-        for key in sorted(rows_of, key=lambda key: (key if isinstance(key, int) else 0, str(key))):
-            yield str(key), rows_of[key]
+        for key in sorted(items, key=lambda key: (key if isinstance(key, int) else 0, str(key))):
+            yield str(key), items[key]
         return
-    sizes = {key: len(rows) for key, rows in rows_of.items() if isinstance(key, int)}
+    sizes = {key: len(found) for key, found in items.items() if isinstance(key, int)}
     for values in binned(sizes, bins, equal):
         name = f"{values[0]} to {values[-1]}" if len(values) > 1 else str(values[0])
-        yield name, [row for value in values for row in rows_of[value]]
+        yield name, [*chain(*(items[value] for value in values))]
 
 
 def binned(sizes: Mapping[int, int], bins: int, equal: Equal = "count") -> list[list[int]]:
@@ -354,12 +347,12 @@ def binned(sizes: Mapping[int, int], bins: int, equal: Equal = "count") -> list[
     return list(found.values())
 
 
-def _by_example(names: Sequence[str], shares: Floats) -> Floats:
-    """Sums of the shares of items by example. *Shape:* (M, R, K) to (N, R, K)."""
-    places = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    sums = np.zeros((len(places), *shares.shape[1:]))
-    np.add.at(sums, [places[name] for name in names], shares)
-    return sums
+def _by_example(items: Sequence[Item]) -> Floats:
+    """Sums of the shares of items by example. *Shape:* (N, runs, numbers)."""
+    sums: dict[str, Any] = {}
+    for item in items:
+        sums[item.example] = sums.get(item.example, 0) + np.asarray(item.shares, float)
+    return np.stack(list(sums.values()))
 
 
 def _group(name: str, items: int, added: Floats, metric: Metric, **options: int) -> Group:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from trainer.evaluation.families import family_of
 from trainer.evaluation.predictions import Prediction
 from trainer.metrics.dependency import NOT_ATTACHED, ParsedWord, attachment_shares
 from trainer.metrics.entities import Entity, entities, tokens_tagged
-from trainer.metrics.significance import Floats
 from trainer.options import TaskOptions
 from trainer.tasks.options import (
     DependencyOptions,
@@ -89,17 +89,21 @@ class Part:
             yield tuple(record.parse for record in records)
 
 
-class Items(NamedTuple):
-    """What is grouped: examples, words, or labels of examples (M of them).
+class Item(NamedTuple):
+    """What is grouped: an example, a word, or a label of an example.
 
     Attributes:
-        examples: Position of the example of each. *Shape:* (M,).
-        shares: What each adds to the metric's sums. *Shape:* (M, runs, numbers).
+        example: Name of its example.
+        shares: What it adds to the metric's sums. *Shape:* (runs, numbers).
     """
 
-    examples: NDArray[np.int64]
-    keys: Sequence[Key]
-    shares: Floats
+    example: str
+    key: Key
+    shares: Any
+
+
+Items: TypeAlias = Callable[["Part", str], Iterator[Item]]
+"""The items of some predictions, with their shares in a metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,6 @@ class Grouping:
 
     Attributes:
         unit: What it groups: ``examples``, ``words`` or ``labels``.
-        items: From predictions and the name of a metric.
         tasks: Options of the tasks that offer it.
         metric: The metric by default; the run's own when left out.
         none: What the items without a group are.
@@ -116,7 +119,7 @@ class Grouping:
     """
 
     unit: str
-    items: Callable[[Part, str], Items]
+    items: Items
     tasks: tuple[type[TaskOptions], ...] = (TaskOptions,)
     metric: str | None = None
     none: str = ""
@@ -128,10 +131,11 @@ def groupings_of(task: TaskOptions) -> dict[str, Grouping]:
     return {name: one for name, one in GROUPINGS.items() if isinstance(task, one.tasks)}
 
 
-def _by_example(key: Callable[[Part], Sequence[Key]]) -> Callable[[Part, str], Items]:
-    def items(part: Part, metric: str) -> Items:
+def _by_example(key: Callable[[Part], Sequence[Key]]) -> Items:
+    def items(part: Part, metric: str) -> Iterator[Item]:
+        names = [one.example_id for one in part.runs[0]]
         shares = added_shares([list(run) for run in part.runs], metric, part.classes)
-        return Items(np.arange(len(shares)), key(part), shares)
+        return map(Item, names, key(part), shares)
 
     return items
 
@@ -146,7 +150,7 @@ def _lengths(part: Part) -> list[int]:
     return [parses[at].word_count for parses in part.parses()]
 
 
-def _mention_distances(between: Callable[[Parse, list[int], list[int]], int | None]) -> Any:
+def _mention_distances(between: Callable[[Parse, list[int], list[int]], int | None]) -> Items:
     """Distances of the two mentions of a relation; None between two texts or trees."""
 
     def distances(part: Part) -> list[int | None]:
@@ -201,26 +205,18 @@ def _up(parse: Parse, word: int) -> list[int]:
     return path
 
 
-def _by_word(key: Callable[[Parse], Sequence[Key]]) -> Callable[[Part, str], Items]:
-    def items(part: Part, metric: str) -> Items:
-        examples: list[int] = []
-        keys: list[Key] = []
-        shares: list[list[tuple[float, float]]] = []
-        for at, parses in enumerate(part.parses()):
-            gold = [word for one in parses for word in _gold_words(one)]
-            for run in part.runs:
-                if [[word.gold_head, word.gold_relation] for word in gold] != run[at].gold:
-                    raise SpecError(
-                        f"the tree of the {part.lang} example {run[at].example_id!r} in the store "
-                        "is not the one that was scored; write the predictions again with "
-                        "parsebank evaluate"
-                    )
-            said = zip(*(run[at].predicted for run in part.runs), strict=True)
-            for word, predicted in zip(gold, said, strict=True):
-                shares.append([_word_shares(word, one, metric) for one in predicted])
-            keys += [one for parse in parses for one in key(parse)]
-            examples += [at] * len(gold)
-        return Items(np.array(examples, np.int64), keys, np.array(shares, float))
+def _by_word(key: Callable[[Parse], Sequence[Key]]) -> Items:
+    def items(part: Part, metric: str) -> Iterator[Item]:
+        for answers, parses in zip(zip(*part.runs, strict=True), part.parses(), strict=True):
+            name, gold = answers[0].example_id, [*chain(*map(_gold_words, parses))]
+            if [[word.gold_head, word.gold_relation] for word in gold] != answers[0].gold:
+                raise SpecError(
+                    f"the tree of the {part.lang} example {name!r} in the store is not the one "
+                    "that was scored; write the predictions again with parsebank evaluate"
+                )
+            said = zip(*(one.predicted for one in answers), strict=True)
+            for word, group, predicted in zip(gold, chain(*map(key, parses)), said, strict=True):
+                yield Item(name, group, [_word_shares(word, one, metric) for one in predicted])
 
     return items
 
@@ -266,21 +262,15 @@ def _depths(parse: Parse) -> list[int]:
     return [len(_up(parse, at)) - 1 for at in range(parse.word_count)]
 
 
-def _label_items(part: Part, metric: str) -> Items:
-    """Precision, recall and F1 of each class, or of each type of entity, in each example."""
-    examples: list[int] = []
-    keys: list[Key] = []
-    shares: list[list[tuple[float, float]]] = []
-    for at, answers in enumerate(zip(*part.runs, strict=True)):
+def _labels(part: Part, metric: str) -> Iterator[Item]:
+    """Precision, recall or F1 of each class, or of each type of entity, in each example."""
+    for answers in zip(*part.runs, strict=True):
         real = _labelled(answers[0].gold, part.task)
         said = [_labelled(one.predicted, part.task) for one in answers]
         for label in sorted({one.type for found in (real, *said) for one in found}):
-            ours = {one for one in real if one.type == label}
-            theirs = [{one for one in found if one.type == label} for found in said]
-            shares.append([_label_shares(ours, one, metric) for one in theirs])
-            keys.append(label)
-            examples.append(at)
-    return Items(np.array(examples, np.int64), keys, np.array(shares, float))
+            ours, *theirs = ({one for one in found if one.type == label} for found in (real, *said))
+            shares = [_label_shares(ours, one, metric) for one in theirs]
+            yield Item(answers[0].example_id, label, shares)
 
 
 def _label_shares(real: set[Entity], said: set[Entity], metric: str) -> tuple[float, float]:
@@ -324,7 +314,7 @@ GROUPINGS: Final[Mapping[str, Grouping]] = {
         none="in languages whose family is unknown",
     ),
     "length": Grouping("examples", _by_example(_lengths), is_number=True),
-    "label": Grouping("labels", _label_items, LABELLED, metric="f1"),
+    "label": Grouping("labels", _labels, LABELLED, metric="f1"),
     "mention_distance": Grouping(
         "examples",
         _mention_distances(_words_apart),

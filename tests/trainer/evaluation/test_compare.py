@@ -57,15 +57,16 @@ def test_examples_are_joined_by_name_and_the_rest_is_counted(keep) -> None:
     one = answers(0, 0.9)
     other = answers(1, 0.5)[10:]
     random.Random(0).shuffle(other)
-    unlabelled = Prediction("more", None, "yes")
+    # The second is as a sentence that is too long for the published rules of parsers.
+    unscored = [Prediction("more", None, "yes"), Prediction("long", "yes", "yes")]
     found = compare(
-        keep("a", {"en": [*one, unlabelled]}), keep("b", {"en": [*other, unlabelled]}), "dev"
+        keep("a", {"en": [*one, *unscored]}), keep("b", {"en": [*other, *unscored]}), "dev"
     )
     (line,) = found.lines
     assert line.examples == 50
     assert line.difference.one == pytest.approx(sum(x.right for x in one[10:]) / 50)
     assert line.difference.other == pytest.approx(sum(x.right for x in other) / 50)
-    assert found.left_out == {"en": {"only_in_one": 10, "without_label": 1}}
+    assert found.left_out == {"en": {"only_in_one": 10, "without_label": 1, "not_scored": 1}}
     (test,) = line.mcnemar.values()
     by_name = {x.example_id: x.right for x in other}
     assert test.only_one == sum(x.right and not by_name[x.example_id] for x in one[10:])

@@ -31,6 +31,7 @@ class TrainingOptions:
         epochs: Passes over the treebanks.
         rounded: Share of the steps, the last ones, in which layers round as they are served.
         pieces: Of a batch at most, padding included.
+        steps: Of a pass at least: batches of small treebanks have fewer pieces, down to a window.
         window: Pieces of a window at most, special tokens not counted.
         alone: Share of windows that are one sentence.
         learning_rate: Of the heads.
@@ -48,6 +49,7 @@ class TrainingOptions:
     epochs: int = 15
     rounded: float = 0.25
     pieces: int = 1_024
+    steps: int = 200
     window: int = 250
     alone: float = 0.5
     learning_rate: float = 1e-3
@@ -107,7 +109,8 @@ class Corpus:
             if lengths[first] <= room
         ]
         windows.sort(key=lambda window: len(window.ids) * (1 + 0.1 * random.random()))
-        batches = list(_grouped(windows, options.pieces))
+        each = sum(len(window.ids) for window in windows) // options.steps
+        batches = list(_grouped(windows, min(options.pieces, max(each, options.window))))
         random.shuffle(batches)
         return batches
 

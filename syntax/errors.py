@@ -12,6 +12,7 @@
     |   |   |-- EmptyTreeError, NoRootError, MultipleRootsError
     |   |   |-- CycleError, HeadOutOfRangeError, MissingHeadError
     |   |-- ConlluError                    a malformed CoNLL-U file, with its line
+    |   |-- BracketsError                  a malformed file of constituent trees, with its line
     |   |-- ExampleError                   a benchmark example that its reader rejects
     |   |-- LabelError                     a label that does not fit its text or tokens
     |   |   |-- NoLabelError               a record without a gold label
@@ -156,6 +157,10 @@ class ConlluError(InputError):
     """A malformed CoNLL-U file; ``detail`` has ``path`` and the 1-based ``line``."""
 
 
+class BracketsError(InputError):
+    """A malformed constituent tree; ``detail`` has ``path`` and the 1-based ``line``."""
+
+
 class ExampleError(InputError):
     """A benchmark line or record that its reader rejects."""
 
@@ -291,7 +296,7 @@ class MissingExtraError(ParsebankError, ImportError):
 _CAUSES: Final[tuple[type[ParsebankError], ...]] = (
     *(EmptyTextError, InvalidCharacterError, TextTooLongError),
     *(EmptyTokenError, SentenceTooLongError, NoSentenceError),
-    *(UnparsableTextError, ConlluError, EmptyTreeError),
+    *(UnparsableTextError, ConlluError, BracketsError, EmptyTreeError),
     *(NoRootError, MultipleRootsError, CycleError),
     *(HeadOutOfRangeError, MissingHeadError),
     *(ExampleError, LabelError, NoLabelError),

@@ -3,6 +3,7 @@
 from clients.benchmarks.ace import ACE
 from clients.benchmarks.atis import ATIS, SNIPS
 from clients.benchmarks.base import ANY, BENCHMARKS, Benchmark, Item, Part
+from clients.benchmarks.brackets import BRACKETS
 from clients.benchmarks.conll import CONLL
 from clients.benchmarks.fce import FCE
 from clients.benchmarks.glue import COLA, SST2
@@ -33,6 +34,7 @@ __all__ = [
     "ANY",
     "ATIS",
     "BENCHMARKS",
+    "BRACKETS",
     "COLA",
     "CONLL",
     "FCE",

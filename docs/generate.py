@@ -30,6 +30,7 @@ from syntax.errors import DROP_REASONS
 from syntax.matrices import COLUMNS, MATRICES
 from syntax.options import options_table
 from trainer.options import (
+    ConstituencyOptions,
     DataOptions,
     OptimizerOptions,
     ParserOptions,
@@ -210,6 +211,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "drop-reasons": drop_reasons,
     "errors": error_names,
     "options-assembly": lambda: options_table(AssemblySpec),
+    "options-constituency": options(ConstituencyOptions),
     "options-data": lambda: options_table(DataOptions),
     "options-optimizer": options(OptimizerOptions),
     "options-order": lambda: options_table(OrderPolicy),

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from syntax.errors import BracketsError
+from syntax.errors import BracketsError, TreeError
 
 TOP: Final = "TOP"
 """Label of the whole where a file has none for several parts."""
@@ -174,3 +174,60 @@ def _fault(tokens: Tokens, at: int, name: str, expected: str) -> BracketsError:
     return BracketsError(
         f"{name}, line {line}{begun}: {shown} came; expected {expected}", path=name, line=line
     )
+
+
+CHAIN: Final = "::"
+"""Between the labels of a unary chain, the outer first."""
+
+PART: Final = "*"
+"""Ends the label of a stretch that is only a part of a constituent, as ``NP*``."""
+
+
+def binarised(words: int, constituents: Sequence[Constituent]) -> list[Constituent]:
+    """The left-binarised tree: 2n - 1 stretches of n words, the outer before the inner.
+
+    Each stretch has one label: a unary chain joined with `CHAIN`; what binarisation adds, and a
+    word that is no constituent, has that of the constituent around it with `PART` (Zhang, Zhou and
+    Li 2020, section 2).
+
+    >>> found = binarised(3, [Constituent("S", 0, 3), Constituent("VP", 0, 3)])
+    >>> [tuple(one) for one in found]
+    [('S::VP', 0, 3), ('VP*', 0, 2), ('VP*', 0, 1), ('VP*', 1, 2), ('VP*', 2, 3)]
+    """
+    chains: dict[tuple[int, int], list[str]] = {(0, words): []}
+    for label, start, end in constituents:
+        chains.setdefault((start, end), []).append(label)
+    for word in range(words):
+        chains.setdefault((word, word + 1), [])
+    found: list[Constituent] = []
+    around: list[Constituent] = []
+    for start, end in sorted(chains, key=_outer_first):
+        while around and around[-1].end <= start:
+            around.pop()
+        above = around[-1] if around else Constituent("", 0, words)
+        if above.start < start and end < above.end:  # the parts before this one, and it
+            found.append(Constituent(above.label + PART, above.start, end))
+        chain = chains[start, end]
+        found.append(Constituent(CHAIN.join(chain) or above.label + PART, start, end))
+        around.append(Constituent(chain[-1] if chain else "", start, end))
+    if len(found) != 2 * words - 1:
+        raise TreeError(
+            f"constituents cross each other, or end behind the last of {words} words: "
+            f"{', '.join(f'{label} {start}-{end}' for label, start, end in constituents)}"
+        )
+    return sorted(found, key=lambda one: _outer_first(one[1:]))
+
+
+def unbinarised(stretches: Iterable[Constituent]) -> tuple[Constituent, ...]:
+    """The constituents of a binary tree, in any order: the inverse of `binarised`."""
+    ordered = sorted(stretches, key=lambda one: _outer_first(one[1:]))
+    return tuple(
+        Constituent(label, start, end)
+        for chain, start, end in ordered
+        if not chain.endswith(PART)
+        for label in chain.split(CHAIN)
+    )
+
+
+def _outer_first(stretch: tuple[int, int]) -> tuple[int, int]:
+    return stretch[0], -stretch[1]

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syntax.errors import BracketsError
-from syntax.trees.constituents import read_trees, tree_of, tree_tokens
-from tests.syntax.nested import Nested, bracketed, leaves, nested_trees, spans_of
+from syntax.errors import BracketsError, TreeError
+from syntax.trees.constituents import (
+    Constituent,
+    binarised,
+    read_trees,
+    tree_of,
+    tree_tokens,
+    unbinarised,
+)
+from tests.syntax.nested import Nested, bracketed, flat, leaves, nested_trees, spans_of
 
 SENTENCE = """\
 ( (S (NP-SBJ-1 (DT The) (NN cat))
@@ -96,3 +103,33 @@ def test_any_text_is_read_or_refused_by_name(text: str) -> None:
         return
     assert all(tree.words for tree in trees)
     assert len([*tree_tokens(enumerate(text.split("\n"), 1))]) == len(trees)
+
+
+@given(nested_trees())
+def test_a_binary_tree_keeps_the_constituents(tree: Nested) -> None:
+    whole = flat(tree)
+    words = len(whole.words)
+    found = binarised(words, whole.constituents)
+    assert unbinarised(reversed(found)) == whole.constituents
+    stretches = {(start, end) for _, start, end in found}
+    assert len(found) == len(stretches) == 2 * words - 1
+    for start, end in stretches:  # each divides into two others
+        divisions = [
+            middle
+            for middle in range(start + 1, end)
+            if {(start, middle), (middle, end)} <= stretches
+        ]
+        assert len(divisions) == (end - start > 1)
+
+
+def test_binarisation_is_to_the_left() -> None:
+    (tree,) = read_trees("(S (NP (A a)) (B b) (VP (C c) (D d)) (E e))")
+    assert [tuple(one) for one in binarised(5, tree.constituents)] == [
+        *[("S", 0, 5), ("S*", 0, 4), ("S*", 0, 2), ("NP", 0, 1), ("S*", 1, 2)],
+        *[("VP", 2, 4), ("VP*", 2, 3), ("VP*", 3, 4), ("S*", 4, 5)],
+    ]
+
+
+def test_crossing_constituents_are_refused() -> None:
+    with pytest.raises(TreeError, match=r"cross each other.*A 0-2, B 1-3"):
+        binarised(3, [Constituent("A", 0, 2), Constituent("B", 1, 3)])

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from trainer.systems.udprlm.options import UdPrlmOptions
     from trainer.tasks.options import (
         ClmOptions,
+        ConstituencyOptions,
         DenoisingOptions,
         DependencyOptions,
         ExtractiveQaOptions,
@@ -68,6 +69,7 @@ __all__ = [
     "AdversaryOptions",
     "BlockingOptions",
     "ClmOptions",
+    "ConstituencyOptions",
     "DataOptions",
     "DenoisingOptions",
     "DependencyObjectiveOptions",
@@ -158,7 +160,8 @@ _HOMES: Final = {
     "trainer.systems.transformer.options": ("TransformerOptions",),
     "trainer.systems.udprlm.options": ("UdPrlmOptions",),
     "trainer.tasks.options": (
-        *("ClmOptions", "DenoisingOptions", "DependencyOptions", "ExtractiveQaOptions"),
+        *("ClmOptions", "ConstituencyOptions", "DenoisingOptions", "DependencyOptions"),
+        "ExtractiveQaOptions",
         *(
             "GraphParserOptions",
             "IntentSlotsOptions",

@@ -3,7 +3,7 @@
 The evaluation recipes follow the configurations of MicroBERT (commit d9c1e9f; Gessler and Zeldes
 2022), which Gessler and Schneider (2023) use again. AllenNLP drops its ROOT like words; ours is not
 dropped. What AllenNLP does where neither paper says so is in the recipes ``as-released``. The
-figures of ``parser`` are our own choice: no paper has them.
+figures of ``parser`` and ``constituency`` are our own choice: no paper has them.
 """
 
 from __future__ import annotations
@@ -62,6 +62,16 @@ def parser() -> Recipe:
             evaluate_every="epoch",
         ),
         optimizers=_encoder_at(5e-5),
+    )
+
+
+def constituency() -> Recipe:
+    """A CRF parser of constituents, from bracket files."""
+    return replace(
+        parser(),
+        name="constituency",
+        data=replace(_treebank(), dataset="brackets"),
+        task=options.ConstituencyOptions(states="mix", pieces="mean"),
     )
 
 
@@ -165,6 +175,7 @@ def _training(**further: object) -> TrainingOptions:
 
 
 RECIPES.add("parser", parser)
+RECIPES.add("constituency", constituency)
 RECIPES.add("microbert-ud", microbert_ud)
 RECIPES.add("microbert-ud-frozen", microbert_ud_frozen)
 RECIPES.add("microbert-ud-as-released", microbert_ud_as_released)

@@ -12,6 +12,7 @@ from syntax.variant import Switch
 from trainer.options.task import TaskOptions
 from trainer.tasks.options import (
     ClmOptions,
+    ConstituencyOptions,
     DenoisingOptions,
     DependencyOptions,
     ExtractiveQaOptions,
@@ -115,6 +116,7 @@ def _register(
 
 
 _register(ClmOptions, "Clm", "ClmHead")
+_register(ConstituencyOptions, "Constituency", "ConstituencyHead")
 _register(DenoisingOptions, "Denoising", "DenoisingHead", _DENOISING)
 _register(DependencyOptions, "Dependency", "DependencyHead", _DEPENDENCY)
 _register(
@@ -155,6 +157,7 @@ _register(UslOptions, "Usl", "UslHead")
 __all__ = [
     "TASKS",
     "ClmOptions",
+    "ConstituencyOptions",
     "DenoisingOptions",
     "DependencyOptions",
     "ExtractiveQaOptions",

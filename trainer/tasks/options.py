@@ -18,11 +18,13 @@ from syntax.options import (
     Share,
     check_range,
 )
+from syntax.trees.constituents import CHAIN, PART, Constituent, ConstituentTree, binarised
 from syntax.variant import Variant
 from trainer.metrics.answers import Rules
 from trainer.options.parser import (
     BIAFFINE,
     LINEAR,
+    MixedStates,
     ParserOptions,
     TaggerOptions,
     Trees,
@@ -359,6 +361,91 @@ class DependencyOptions(TaskOptions):
 
     def warnings(self, dataset: FeatureDataset, data: DataOptions) -> Iterator[str]:
         return cut_trees(dataset, data)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstituencyOptions(TaskOptions):
+    """A CRF parser of constituents over any encoder (Zhang, Zhou and Li 2020).
+
+    Attributes:
+        label: The label column of constituents, of kind ``spans``, over tokens.
+        tags: The label column of the tokens' tags, by which evalb finds punctuation; the model does
+            not read them.
+        span, label_width: Width of the projections that score stretches and their labels.
+        dropout: Of the words' states, in the LSTM, and of whole features of the projections.
+        states, mixed_layers, pieces: As in `ParserOptions`.
+        lstm_layers, lstm_width: Of an LSTM over the words, in each direction; 0 layers for none.
+        labels: Of binary trees (`syntax.trees.constituents.binarised`); those of the training trees
+            when left out, and a result records them.
+        metric: Selects models.
+    """
+
+    name: str = "constituency.v1"
+    label: str = "constituents"
+    tags: str = "pos"
+    span: Count = 500
+    label_width: Count = 100
+    dropout: Probability = 0.33
+    states: MixedStates = "last"
+    mixed_layers: Count | None = None
+    pieces: Literal["first", "mean"] = "first"
+    lstm_layers: NonNegativeInt = 0
+    lstm_width: Count = 400
+    labels: tuple[str, ...] = ()
+    metric: Literal["f1", "unlabelled_f1", "complete_match"] = "f1"
+
+    def columns(self) -> tuple[str, ...]:
+        return (self.label, self.tags)
+
+    def fitted(self, dataset: FeatureDataset) -> ConstituencyOptions:
+        if self.labels:
+            return self
+        names: set[str] = set()
+        for example_id, tree in stored_trees(dataset, self.label, self.tags):
+            if tree is None:
+                continue
+            for label, *_ in tree.constituents:
+                if not label or CHAIN in label or label.endswith(PART):
+                    raise SpecError(
+                        f"{example_id} has a constituent {label!r}; labels are not empty, have no "
+                        f"{CHAIN!r} in them and no {PART!r} at their end, which mark binary trees"
+                    )
+            found = binarised(len(tree.words), tree.constituents)
+            names.update(label for label, *_ in found)
+        return replace(self, labels=tuple(sorted(names)))
+
+    def settled(self, before: TaskOptions) -> TaskOptions:
+        if not isinstance(before, ConstituencyOptions):
+            return self
+        return replace(self, labels=self.labels or before.labels)
+
+
+def stored_trees(
+    data: FeatureDataset, label: str, tags: str
+) -> Iterator[tuple[str, ConstituentTree | None]]:
+    """The id and the tree of each example; None for one without labels."""
+    table = data.columns(["example_id", "texts", "token_counts", "token_offsets", label, tags])
+    for name, texts, counts, offsets, spans, tagged in zip(
+        *(one.to_pylist() for one in table), strict=True
+    ):
+        if spans is None or not tagged:
+            yield name, None
+            continue
+        ends = np.frombuffer(offsets, "<i4").reshape(-1, 2)[: counts[0]].tolist()
+        starts = {start: token for token, (start, _) in enumerate(ends)}
+        behind = {end: token + 1 for token, (_, end) in enumerate(ends)}
+        found = []
+        for span in spans:
+            first, last = starts.get(span["start_char"]), behind.get(span["end_char"])
+            if first is None or last is None or first >= last:
+                raise SpecError(
+                    f"{name} has a constituent {span['label']} of the characters "
+                    f"{span['start_char']} to {span['end_char']}; it does not begin and end with "
+                    "tokens"
+                )
+            found.append(Constituent(span["label"], first, last))
+        words = tuple(texts[0][start:end] for start, end in ends)
+        yield name, ConstituentTree(words, tuple(tagged), tuple(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,23 @@ def parser() -> Recipe:
     )
 
 
+def constituency() -> Recipe:
+    """A CRF parser of constituents on frozen states, mixed as for `udprlm-parser`.
+
+    Sizes are those of Zhang, Zhou and Li (2020); training is that of `udprlm-parser`, our own
+    choice, as is that the parser reads neither tags nor characters.
+    """
+    fresh = parser()
+    return replace(
+        fresh,
+        name="udprlm-constituency",
+        data=_pieces("brackets", 256),
+        task=options.ConstituencyOptions(
+            states="mix", mixed_layers=5, pieces="mean", lstm_layers=3, lstm_width=400
+        ),
+    )
+
+
 RECIPES.add("udprlm-phase-1", phase_1)
 RECIPES.add("udprlm-phase-2", phase_2)
 RECIPES.add("udprlm-phase-2-corrected", phase_2_corrected)
@@ -194,3 +211,4 @@ RECIPES.add("udprlm-direct", direct)
 RECIPES.add("udprlm-xnli", xnli)
 RECIPES.add("udprlm-squad", squad)
 RECIPES.add("udprlm-parser", parser)
+RECIPES.add("udprlm-constituency", constituency)

@@ -13,7 +13,7 @@ al. (1991), "A Procedure for Quantitatively Comparing the Syntactic Coverage of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -44,74 +44,33 @@ class BracketCounts:
     words: int
     right_tags: int
 
-    @property
-    def complete(self) -> bool:
-        return self.gold == self.system == self.matched
 
+_NOTHING: Final = BracketCounts(*[0] * 7)
 
 Outcome = BracketCounts | Literal["error", "skipped"]
 
 
 @dataclass(frozen=True, slots=True)
 class BracketingScores:
-    """Sums over sentences; properties are percentages, ``crossing`` a mean. 0 of nothing.
+    """Scores of sentences; ``errors`` and ``skipped`` are among ``sentences`` alone.
 
-    ``errors`` and ``skipped`` are among ``sentences`` alone.
+    All but ``crossing``, a mean over sentences, are percentages; 0 of nothing.
     """
 
     sentences: int
     errors: int
     skipped: int
-    counts: tuple[BracketCounts, ...]
-
-    @property
-    def precision(self) -> float:
-        return _percent(self._sum("matched"), self._sum("system"))
-
-    @property
-    def recall(self) -> float:
-        return _percent(self._sum("matched"), self._sum("gold"))
-
-    @property
-    def f1(self) -> float:
-        return _percent(2 * self._sum("matched"), self._sum("gold") + self._sum("system"))
-
-    @property
-    def unlabelled_precision(self) -> float:
-        return _percent(self._sum("matched_unlabelled"), self._sum("system"))
-
-    @property
-    def unlabelled_recall(self) -> float:
-        return _percent(self._sum("matched_unlabelled"), self._sum("gold"))
-
-    @property
-    def unlabelled_f1(self) -> float:
-        both = self._sum("gold") + self._sum("system")
-        return _percent(2 * self._sum("matched_unlabelled"), both)
-
-    @property
-    def complete_match(self) -> float:
-        return _percent(sum(one.complete for one in self.counts), len(self.counts))
-
-    @property
-    def crossing(self) -> float:
-        """Constituents of the system that cross one of the gold tree, in each sentence."""
-        return self._sum("crossing") / len(self.counts) if self.counts else 0.0
-
-    @property
-    def no_crossing(self) -> float:
-        return _percent(sum(one.crossing == 0 for one in self.counts), len(self.counts))
-
-    @property
-    def at_most_two_crossing(self) -> float:
-        return _percent(sum(one.crossing <= 2 for one in self.counts), len(self.counts))
-
-    @property
-    def tagging_accuracy(self) -> float:
-        return _percent(self._sum("right_tags"), self._sum("words"))
-
-    def _sum(self, name: str) -> int:
-        return sum(getattr(one, name) for one in self.counts)
+    precision: float
+    recall: float
+    f1: float
+    unlabelled_precision: float
+    unlabelled_recall: float
+    unlabelled_f1: float
+    complete_match: float
+    no_crossing: float
+    at_most_two_crossing: float
+    crossing: float
+    tagging_accuracy: float
 
 
 def evaluate(pairs: Iterable[tuple[ConstituentTree, ConstituentTree]]) -> BracketingScores:
@@ -125,12 +84,44 @@ def evaluate(pairs: Iterable[tuple[ConstituentTree, ConstituentTree]]) -> Bracke
     (75.0, 0.0)
     """
     outcomes = [bracket_counts(gold, system) for gold, system in pairs]
+    counts = [one for one in outcomes if isinstance(one, BracketCounts)]
+    found = mean_shares([bracket_shares(one) for one in counts])
+    right, words = sum(one.right_tags for one in counts), sum(one.words for one in counts)
     return BracketingScores(
         sentences=len(outcomes),
         errors=outcomes.count("error"),
         skipped=outcomes.count("skipped"),
-        counts=tuple(one for one in outcomes if isinstance(one, BracketCounts)),
+        tagging_accuracy=100 * right / words if words else 0.0,
+        crossing=found.pop("crossing"),
+        **{name: 100 * share for name, share in found.items()},
     )
+
+
+def bracket_shares(counts: BracketCounts) -> dict[str, tuple[float, float]]:
+    """Numerator and denominator of each score of brackets for a sentence.
+
+    >>> bracket_shares(BracketCounts(4, 5, 3, 4, 0, 6, 6))["f1"]
+    (6.0, 9.0)
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for prefix, right in (("", counts.matched), ("unlabelled_", counts.matched_unlabelled)):
+        found[f"{prefix}precision"] = (right, counts.system)
+        found[f"{prefix}recall"] = (right, counts.gold)
+        found[f"{prefix}f1"] = (2 * right, counts.gold + counts.system)
+    found["complete_match"] = (counts.gold == counts.system == counts.matched, 1)
+    found["no_crossing"] = (counts.crossing == 0, 1)
+    found["at_most_two_crossing"] = (counts.crossing <= 2, 1)
+    found["crossing"] = (counts.crossing, 1)
+    return {name: (float(part), float(whole)) for name, (part, whole) in found.items()}
+
+
+def mean_shares(sentences: Sequence[Mapping[str, tuple[float, ...]]]) -> dict[str, float]:
+    """Each score of all sentences: the sum of numerators by that of denominators; 0 of nothing."""
+    found = {}
+    for name in bracket_shares(_NOTHING):
+        part, whole = (sum(of[name][at] for of in sentences) for at in (0, 1))
+        found[name] = part / whole if whole else 0.0
+    return found
 
 
 def bracket_counts(gold: ConstituentTree, system: ConstituentTree) -> Outcome:
@@ -192,7 +183,3 @@ def _cross(one: Constituent, other: Constituent) -> bool:
 
 def _label(label: str) -> str:
     return _SAME.get(label, label)
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else 0.0

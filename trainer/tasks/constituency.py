@@ -19,10 +19,10 @@ from syntax.errors import SpecError
 from syntax.examples import LabelSpec
 from syntax.options import check_range
 from syntax.trees.constituents import Constituent, ConstituentTree, binarised, unbinarised
-from syntax.trees.evalb import BracketCounts, bracket_counts
+from syntax.trees.evalb import BracketCounts, bracket_counts, bracket_shares, mean_shares
 from trainer.batch import SyntaxBatch
 from trainer.evaluation.predictions import Prediction
-from trainer.metrics.constituency import BracketScores, bracket_scores, bracket_shares
+from trainer.metrics.constituency import BracketScores
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.context import BiLstm
 from trainer.nn.span_parser import SpanParser, best_trees, span_loss
@@ -184,8 +184,14 @@ class ConstituencyScorer:
 
     def scores(self) -> BracketScores:
         shares = [one.shares for one in self._predictions if one.shares]
-        loss = self._loss.mean()
-        return bracket_scores(shares, loss, self._options.metric, self._skipped, self._cut)
+        return BracketScores(
+            examples=len(shares),
+            **mean_shares(shares),
+            skipped=self._skipped,
+            cut_sentences=self._cut,
+            loss=self._loss.mean(),
+            metric=self._options.metric,
+        )
 
     def predictions(self) -> list[Prediction]:
         """Label, first word and end of each constituent, the outer before the inner."""

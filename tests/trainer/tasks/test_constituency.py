@@ -16,14 +16,14 @@ from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.errors import SpecError
 from syntax.examples import Example, LabelSpec
-from syntax.trees.constituents import binarised, read_trees
-from syntax.trees.evalb import BracketingScores, bracket_counts, evaluate
+from syntax.trees.constituents import Constituent, binarised, read_trees
+from syntax.trees.evalb import evaluate
 from tests.trainer.rows import row_of, write_rows
 from tests.trainer.runs import batches_of, finished
 from tests.trainer.treebank import append_treebank
 from trainer.data import open_source
+from trainer.evaluation.predictions import Prediction
 from trainer.evaluation.trained import ask, load_run, open_language
-from trainer.metrics.constituency import METRICS, bracket_scores, bracket_shares
 from trainer.options import ConstituencyOptions, Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -130,6 +130,14 @@ def test_a_parser_is_trained_saved_and_loaded(store, tmp_path) -> None:
     assert scores.headline == scores.f1 == pytest.approx(run.progress.best.headline)
     assert scores.unlabelled_f1 >= scores.f1 > 0.9
     assert (scores.examples, scores.skipped, scores.cut_sentences) == (13, 1, 0)
+    system = [
+        replace(tree, constituents=tuple(Constituent(*one) for one in found.predicted))
+        for tree, found in zip(
+            read_trees("\n".join(TREES)), by_seq(answers.predictions), strict=True
+        )
+    ]
+    theirs = evaluate(zip(read_trees("\n".join(TREES)), system, strict=True))
+    assert (100 * scores.f1, scores.crossing) == pytest.approx((theirs.f1, theirs.crossing))
     by_name = {one.example_id: one for one in answers.predictions}
     best = by_name["dev-2"]
     assert best.right
@@ -140,6 +148,10 @@ def test_a_parser_is_trained_saved_and_loaded(store, tmp_path) -> None:
             *[["S", 0, 4], ["NP", 0, 1], ["VP", 1, 3], ["NP", 2, 3]],
         ]
     )
+
+
+def by_seq(predictions: list[Prediction]) -> list[Prediction]:
+    return sorted(predictions, key=lambda one: int(one.example_id.partition("-")[2]))
 
 
 def test_cut_sentences_are_scored_by_what_is_shown_and_counted(store, tmp_path) -> None:
@@ -163,18 +175,6 @@ def test_it_is_learned_together_with_dependencies(store, tmp_path) -> None:
     assert "las" in json.dumps(scores)
     assert "unlabelled_f1" in json.dumps(scores)
     assert all(np.isfinite(run.progress.losses))
-
-
-def test_scores_are_evalb_s(store) -> None:
-    gold, system = read_trees("\n".join(TREES[:6])), read_trees("\n".join(TREES[:6]))
-    system[2] = replace(system[2], constituents=system[2].constituents[:2])
-    counts = [bracket_counts(*pair) for pair in zip(gold, system, strict=True)]
-    scores = bracket_scores([bracket_shares(one) for one in counts], 0.0)
-    theirs = evaluate(zip(gold, system, strict=True))
-    assert isinstance(theirs, BracketingScores)
-    for name in METRICS:
-        scale = 1 if name == "crossing" else 100
-        assert scale * getattr(scores, name) == pytest.approx(getattr(theirs, name)), name
 
 
 def test_labels_of_other_kinds_are_refused() -> None:

@@ -182,3 +182,23 @@ def test_labels_of_other_kinds_are_refused() -> None:
     wrong = {"constituents": replace(tags, name="constituents"), "pos": tags}
     with pytest.raises(SpecError, match=r"'constituents' is of kind 'tags'.*needs 'spans'"):
         Constituency(ConstituencyOptions(), wrong)
+
+
+@pytest.mark.parametrize("name", ["constituency", "udprlm-constituency"])
+def test_recipes_are_trained(store, tmp_path, tiny_encoder, name) -> None:
+    small = {
+        "constituency": (f"model.encoder={tiny_encoder}", "weights=random"),
+        "udprlm-constituency": (
+            *(
+                "model.use_syntax=false",
+                "model.layers=4",
+                "model.hidden_size=16",
+                "model.heads=2",
+                "feed_forward=16",
+            ),
+            *("task.lstm_layers=1", "task.lstm_width=8", "learning_rate=0.1"),
+        ),
+    }
+    common = ("max_steps=3", "evaluate_every=3", "batch_size=4", "task.span=8")
+    run = finished(with_settings(RECIPES[name](), [*common, *small[name]]), store, tmp_path)
+    assert 0 <= run.progress.best.headline <= 1

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from syntax.errors import SpecError
 from trainer.batch import SyntaxBatch
-from trainer.nn.attention import EncoderSyntax, LayerSyntax
+from trainer.nn.attention import EncoderSyntax, LayerAttention, LayerSyntax
 from trainer.nn.stock import run_pieces
 
 HIDDEN: Final = 3
@@ -125,6 +125,44 @@ def check_hides(encoder: PreTrainedModel, forward: Callable[[SyntaxBatch, Tensor
         others = _others(batch.attention_mask_BL)
         expected, found = (forward(one, hiding_BLL)[others] for one in (batch, changed))
         _check_same(found, expected, forward(changed, torch.ones_like(hiding_BLL))[others])
+
+
+@torch.no_grad()
+def check_layer_multiplies(
+    module: nn.Module, encoder: PreTrainedModel, name: str, forward: Callable[..., Tensor]
+) -> None:
+    """Refuse a further layer whose scores the mask, the extra ``name``, does not multiply.
+
+    ``forward`` also takes the ``recorder`` of the layer's attention.
+    """
+    with _trial(module, encoder, "a further layer of its kind") as batch:
+        length = batch.input_ids_BL.shape[1]
+        mask_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
+        states_BLD = torch.linspace(-2, 2, length * encoder.config.hidden_size).sin()
+        states_BLD = states_BLD.view(1, length, -1).repeat(len(batch), 1, 1)
+        layers = _Layers()
+        forward(states_BLD, replace(batch, extras={name: mask_BLL}), recorder=layers)
+        if len(layers) != 1:
+            raise SpecError(f"its attention was computed {len(layers)} times")
+        seen = layers[0]
+        scaling = seen.scaling or seen.query.shape[-1] ** -0.5
+        plain_BNLL = seen.query @ seen.key.transpose(2, 3) * scaling
+        assert seen.mask is not None
+        if seen.mask.dtype == torch.bool:
+            raise SpecError("its scores are not multiplied")
+        others_BL = _others(batch.attention_mask_BL)
+        plain, found = (
+            scores_BNLL.transpose(1, 2)[others_BL][..., HIDDEN]
+            for scores_BNLL in (plain_BNLL, plain_BNLL + seen.mask)
+        )
+        _check_same(found, torch.zeros_like(found), plain)
+
+
+class _Layers(list[LayerAttention]):
+    """What each layer attends with."""
+
+    def record(self, layer: LayerAttention) -> None:
+        self.append(layer)
 
 
 class _Recorded(list[LayerSyntax | None]):

@@ -204,13 +204,14 @@ def before_attention(
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:
+    """A new layer of the encoder's kind; it reads the first entry of ``syntax``."""
     if isinstance(encoder, transformer.TransformerEncoder):
         return encoder.further_layer()
     layers = layers_of(encoder)
     kind: Callable[..., nn.Module] = type(layers[0])
     if "layer_idx" not in signature(kind).parameters:
         raise _other_layers(encoder)
-    return kind(encoder.config, layer_idx=len(layers))
+    return kind(encoder.config, layer_idx=0)
 
 
 def is_causal(encoder: PreTrainedModel) -> bool:

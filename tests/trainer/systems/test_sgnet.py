@@ -14,9 +14,10 @@ from trainer.models.model import SyntaxForSequenceClassification
 from trainer.nn.attention import EAGER, SDPA
 from trainer.options import SgNetOptions, SgNetTransformerOptions
 from trainer.systems import SYSTEMS
-from trainer.systems.sgnet.encoder import DualAggregation
+from trainer.systems.sgnet.encoder import BiAttention, Concatenation, DualAggregation
 
 NAME = SgNetTransformerOptions().mask_name
+REAL = torch.ones(2, 3, dtype=torch.bool)
 SIZE = {"layers": 2, "hidden_size": 16, "heads": 2, "feed_forward": 32}
 
 
@@ -37,9 +38,8 @@ def stock_states(encoder_config, encoder, batch):
     return stock(batch.input_ids_BL, attention_mask=batch.attention_mask_BL.long())[0]
 
 
-def slow_attention(layer, states, mask):
-    """Of one example, by equation 7: a softmax over what the mask lets through."""
-    attention = layer.attention.self
+def slow_attention(attention, states, mask, masking):
+    """Of one example, by equation 7: one head and one position at a time."""
     heads, size = attention.num_attention_heads, attention.attention_head_size
     out = torch.zeros_like(states)
     for head in range(heads):
@@ -48,66 +48,163 @@ def slow_attention(layer, states, mask):
             linear(states)[:, part] for linear in (attention.query, attention.key, attention.value)
         )
         for i in range(len(states)):
-            seen = [j for j in range(len(states)) if mask[i, j]] or list(range(len(states)))
-            weights = torch.stack([q[i] @ k[j] / size**0.5 for j in seen]).softmax(0)
-            out[i, part] = sum(weight * v[j] for weight, j in zip(weights, seen, strict=True))
+            every = range(len(states))
+            seen = [j for j in every if mask[i, j]] if masking == "as_released" else []
+            scores = {j: q[i] @ k[j] / size**0.5 for j in seen or every}
+            if masking == "as_published":
+                scores = {j: score * mask[i, j] for j, score in scores.items()}
+            weights = torch.stack(list(scores.values())).softmax(0)
+            out[i, part] = sum(weight * v[j] for weight, j in zip(weights, scores, strict=True))
     return out
 
 
 @pytest.mark.parametrize("attention", [SDPA, EAGER])
 @pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
+@pytest.mark.parametrize("masking", ["as_published", "as_released", "none"])
 @torch.no_grad()
 def test_the_guided_attention_equals_its_slow_twin(
-    bert_config, batch_for, attention, variant
+    bert_config, batch_for, attention, variant, masking
 ) -> None:
+    """Equation 7. Fails on the release, whose scores of masked positions are not 0."""
     batch = batch_for(SgNetOptions(mask=variant), pad=2)
-    encoder, seen = model_of(bert_config, attention, mask=variant).encoder, {}
-    encoder.guided.attention.self.register_forward_hook(
+    encoder = model_of(bert_config, attention, mask=variant, masking=masking).encoder
+    layer, seen = encoder.guided.attention, {}
+    layer.register_forward_hook(
         lambda _, args, output: seen.update(states=args[0], output=output[0])
     )
     encoder(batch)
     mask = batch.extras[SgNetOptions(mask=variant).mask_name]
     for row, size in enumerate(batch.lengths_B.tolist()):
         states = seen["states"][row, :size]
-        expected = slow_attention(encoder.guided, states, mask[row])
+        expected = slow_attention(layer, states, mask[row], masking)
         assert (seen["output"][row, :size] - expected).abs().max() < 1e-5
 
 
 @torch.no_grad()
-def test_the_states_are_mixed_as_published(bert_config, batch_for) -> None:
-    """Equation 9. Fails on the release, whose shares and factor are learned."""
+def test_what_follows_the_attention_is_as_published(bert_config) -> None:
+    """Section 3.2, one position at a time. Fails on the release, which has a whole layer."""
+    guided = model_of(bert_config).encoder.guided
+    wide, _, narrow, _ = guided.network
+    context, states = torch.randn(2, 5, 16), torch.randn(2, 5, 16)
+    guided.attention.register_forward_hook(lambda *_: (context, None))
+    found = guided(states, None)
+    for b in range(2):
+        for i in range(5):
+            inner = torch.nn.functional.gelu(wide.weight @ context[b, i] + wide.bias)
+            told = narrow.weight @ inner + narrow.bias + states[b, i]
+            norm = (told - told.mean()) / (told.var(unbiased=False) + guided.norm.eps) ** 0.5
+            assert torch.allclose(found[b, i], norm, atol=1e-5)
+    assert not hasattr(model_of(bert_config, layer="as_released").encoder.guided, "network")
+
+
+@pytest.mark.parametrize("specials", ["as_published", "as_released"])
+@torch.no_grad()
+def test_the_states_are_mixed_as_published(bert_config, batch_for, specials) -> None:
+    """Equation 9 and footnote 11. Fails on the release, which mixes special tokens, too."""
     batch = batch_for(SgNetOptions())
-    encoder = model_of(bert_config, alpha=0.3).encoder
+    encoder, seen = model_of(bert_config, alpha=0.3, specials=specials).encoder, {}
+    encoder.guided.register_forward_hook(lambda *given: seen.update(guided=given[2]))
     own = stock_states(bert_config, encoder, batch)
-    guided = encoder.guided(own, encoder._attention_mask(batch, own))
-    found, real = encoder(batch).last_hidden_state, batch.attention_mask_BL
-    assert (found - (0.3 * own + 0.7 * guided))[real].abs().max() < 1e-5
+    found = encoder(batch).last_hidden_state
+    expected = 0.3 * own + 0.7 * seen["guided"]
+    special = batch.special_tokens_mask_BL
+    if specials == "as_published":
+        expected[special] = own[special]
+    assert special.any()
+    assert (found - expected)[batch.attention_mask_BL].abs().max() < 1e-5
     assert list(encoder.aggregation.parameters()) == []
 
 
-@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
 @torch.no_grad()
-def test_a_classifier_of_cls_reads_no_tree(bert_config, batch_for, variant) -> None:
+def test_a_concatenation_is_mapped_to_the_width() -> None:
+    mix, own, guided = Concatenation(4), torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    found = mix(own, guided, torch.ones(2, 3, dtype=torch.bool))
+    for b in range(2):
+        for i in range(3):
+            both = torch.tensor([*own[b, i].tolist(), *guided[b, i].tolist()])
+            assert torch.allclose(found[b, i], mix.linear.weight @ both + mix.linear.bias)
+
+
+@torch.no_grad()
+def test_bi_attention_equals_its_slow_twin() -> None:
+    """Seo et al. 2017, equations 1 and 2 and what follows, one pair of positions at a time."""
+    mix, own, guided = BiAttention(4), torch.randn(2, 5, 4), torch.randn(2, 5, 4)
+    sizes = (5, 3)
+    found = mix(own, guided, torch.arange(5) < torch.tensor(sizes)[:, None])
+    weight = torch.cat([mix.own.weight, mix.guided.weight, mix.product.weight], 1)[0]
+    for b, size in enumerate(sizes):
+        h, g, every = own[b], guided[b], range(size)
+        s = torch.stack(
+            [
+                torch.stack([weight @ torch.cat([h[i], g[j], h[i] * g[j]]) for j in every])
+                for i in every
+            ]
+        )
+        best = torch.stack([max(s[i]) for i in every]).softmax(0)
+        v = sum(best[i] * h[i] for i in every)
+        for i in every:
+            shares = s[i].softmax(0)
+            u = sum(shares[j] * g[j] for j in every)
+            told = mix.linear(torch.cat([h[i], u, h[i] * u, h[i] * v]))
+            assert torch.allclose(found[b, i], told, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_layer_without_a_mask_reads_no_tree(bert_config, batch_for) -> None:
+    """The vanilla layer of Table 6."""
+    assert SgNetOptions(masking="none").matrices() == ()
+    batch = batch_for(SgNetOptions(masking="none"))
+    assert not batch.extras
+    model_of(bert_config, masking="none").encoder(batch)
+
+
+def test_a_layer_that_drops_the_mask_is_refused(bert_config) -> None:
+    encoder = model_of(bert_config).encoder
+    encoder.check_attention()
+    encoder.guided.attention.config._attn_implementation = "sdpa"
+    with pytest.raises(SpecError, match="its attention was computed 0 times"):
+        encoder.check_attention()
+
+
+@pytest.mark.parametrize("variant", ["as_published", "as_released", "convert_span"])
+@pytest.mark.parametrize("others", ["as_published", "as_released"])
+@torch.no_grad()
+def test_a_classifier_of_cls_reads_no_tree(bert_config, batch_for, variant, others) -> None:
     """What [CLS] sees depends on no tree: the study of noise on SNLI (7.6) can tell nothing."""
     batch, name = batch_for(SgNetOptions(mask=variant)), SgNetOptions(mask=variant).mask_name
     mask_BLL, words_BL = batch.extras[name].bool(), ~batch.special_tokens_mask_BL
     between_BLL = words_BL[:, :, None] & words_BL[:, None] & batch.attention_mask_BL[:, None]
     other = replace(batch, extras={name: mask_BLL ^ between_BLL})
-    model = model_of(bert_config, mask=variant)
+    model = model_of(bert_config, mask=variant, masking=others, specials=others)
     assert torch.equal(model(batch).logits["label"], model(other).logits["label"])
     states = [model.encoder(one).last_hidden_state[words_BL] for one in (batch, other)]
-    assert not torch.allclose(*states, atol=1e-4)
+    assert not torch.equal(*states)
+
+
+@pytest.mark.parametrize(
+    ("task", "specials", "warned"),
+    [
+        ("sequence_classification.v1", "as_published", 1),
+        ("sequence_classification.v1", "as_released", 0),
+        ("extractive_qa.v1", "as_published", 0),
+    ],
+)
+def test_a_class_read_from_a_position_that_is_not_mixed_is_warned_of(
+    task, specials, warned
+) -> None:
+    told = list(SgNetOptions(specials=specials).warnings(None, {"task.name": task}))
+    assert ["model.specials=as_released" in one for one in told] == [True] * warned
 
 
 @torch.no_grad()
 def test_the_released_shares_are_learned_and_start_equal() -> None:
     mix = DualAggregation(SgNetOptions(aggregation="as_released"))
     own, guided = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
-    assert torch.allclose(mix(own, guided), (own + guided) / 2)
+    assert torch.allclose(mix(own, guided, REAL), (own + guided) / 2)
     mix.weights_2.copy_(torch.tensor([1.0, 0.0]))
     mix.gamma.fill_(2.0)
     share = torch.e / (torch.e + 1)
-    assert torch.allclose(mix(own, guided), 2 * (share * own + (1 - share) * guided))
+    assert torch.allclose(mix(own, guided, REAL), 2 * (share * own + (1 - share) * guided))
 
 
 def test_shares_outside_their_range_are_refused() -> None:

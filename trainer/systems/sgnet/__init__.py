@@ -13,9 +13,24 @@ SWITCHES = (
         "tokens attend to everything",
     ),
     Switch(
+        "model.masking",
+        "the mask multiplies the scores: a masked position has a score of 0, and so a weight",
+        "a large negative number is added to masked scores, so that they have no weight",
+    ),
+    Switch(
+        "model.layer",
+        "attention, two maps with GELU between, the layer's input added, one LayerNorm",
+        "a whole layer of the encoder: attention has an output map, residual and LayerNorm, too",
+    ),
+    Switch(
         "model.aggregation",
         "the states before and after the syntax-guided layer are mixed in fixed shares",
         "their shares are learned, and so is a factor of the result",
+    ),
+    Switch(
+        "model.specials",
+        "special tokens are masked in the aggregation: they keep the encoder's own states",
+        "they are mixed as words are",
     ),
 )
 
@@ -33,7 +48,7 @@ SYSTEMS.add(
     "sgnet_transformer.v1",
     System(
         options=SgNetTransformerOptions,
-        encoder="trainer.systems.sgnet.encoder:SgNetTransformerEncoder",
+        encoder="trainer.systems.sgnet.encoder:SgNetEncoder",
         recipes="trainer.systems.sgnet.recipes",
     ),
 )

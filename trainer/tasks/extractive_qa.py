@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 START: Final = "start"
 END: Final = "end"
+SENTENCE: Final = "sentence"
 
 NOT_HERE: Final = -100
 """The target of a sequence without an answer, of which nothing is to be learned."""
@@ -98,7 +100,8 @@ class ExtractiveQaHead(Head):
 
     The loss of a question is the sum, not the mean, of those of start and end, as SG-Net's release
     has it; of a batch, the mean over its sequences, or over its passages where a softmax runs
-    over all sequences of a passage (Clark and Gardner 2018, "shared normalization").
+    over all sequences of a passage (Clark and Gardner 2018, "shared normalization"). A sentence
+    head adds the loss of the sequences that hold an answer (Ahmad et al. 2021, appendix A).
     """
 
     options: ExtractiveQaOptions
@@ -107,10 +110,15 @@ class ExtractiveQaHead(Head):
         super().__init__(config, width)
         self.dropout = nn.Dropout(config.model_options().dropout)
         self.output = nn.Linear(width, 2)
+        self.sentence = nn.Linear(width, 1) if self.options.sentence_head else None
 
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
-        """Logits ``start`` and ``end``, *shape* (B, L), `LOWEST` outside; and the loss."""
-        logits_BL2 = self.output(self.dropout(encoding.last_hidden_state)).float()
+        """Logits ``start`` and ``end``, *shape* (B, L), `LOWEST` outside; and the loss.
+
+        A sentence head also gives ``sentence``, *shape* (B,).
+        """
+        states_BLD = self.dropout(encoding.last_hidden_state)
+        logits_BL2 = self.output(states_BLD).float()
         allowed_BL = batch.extra("segment_ids") == self.options.segment
         if self.options.no_answer:
             allowed_BL[:, 0] = True
@@ -118,10 +126,15 @@ class ExtractiveQaHead(Head):
             logits_BL.masked_fill(~allowed_BL, LOWEST) for logits_BL in logits_BL2.unbind(-1)
         )
         logits = {START: start_BL, END: end_BL}
+        if self.sentence is not None:
+            logits[SENTENCE] = self.sentence(states_BLD[:, 0]).float().squeeze(-1)
         if START not in batch.labels:
             return HeadOutput(logits, None)
         losses = [self._loss(logits[end], batch, end) for end in (START, END)]
-        return HeadOutput(logits, losses[0] + losses[1])
+        loss = losses[0] + losses[1]
+        if self.sentence is not None:
+            loss = loss + self._sentence_loss(logits[SENTENCE], batch)
+        return HeadOutput(logits, loss)
 
     def _loss(self, logits_BL: Tensor, batch: SyntaxBatch, end: str) -> Tensor:
         gold_B = batch.labels[end]
@@ -129,6 +142,11 @@ class ExtractiveQaHead(Head):
             losses_B = F.cross_entropy(logits_BL, gold_B, reduction="none")
             return losses_B.sum() / (gold_B >= 0).sum().clamp(min=1)
         return shared_loss(logits_BL, gold_B, batch.extras["example_index"].long())
+
+    def _sentence_loss(self, logits_B: Tensor, batch: SyntaxBatch) -> Tensor:
+        """One softmax over the sequences of a passage, each as one position."""
+        gold_B = torch.where(batch.labels[START] >= 0, 0, NOT_HERE)
+        return shared_loss(logits_B[:, None], gold_B, batch.extra("example_index").long())
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +193,10 @@ class QaScorer:
         start_BL, end_BL = output.logits[START], output.logits[END]
         ours_BL = batch.extra("segment_ids") == options.segment
         score_B, first_B, last_B = best_spans(start_BL, end_BL, ours_BL, options.max_answer)
+        if (
+            SENTENCE in output.logits
+        ):  # the best span of a sequence with any position of the passage
+            score_B = output.logits[SENTENCE].masked_fill(score_B == -torch.inf, -torch.inf)
         null_B = start_BL[:, 0] + end_BL[:, 0]
         spans = spans_of_text(arrays, first_B.cpu().numpy(), last_B.cpu().numpy() + 1)
         columns = (arrays["example_id"], score_B.tolist(), null_B.tolist(), spans.tolist())

@@ -214,6 +214,8 @@ class ExtractiveQaOptions(TaskOptions):
         answers: The label column, of kind ``spans``; an example without spans has no answer.
         segment: Segment of the passage: 1 after the question, 0 before it.
         normalisation: Softmax over a ``sequence`` or all of a ``passage`` (Clark and Gardner 2018).
+        sentence_head: Whether [CLS] scores its sequence, learned with the spans by one softmax over
+            the passage; the answer is then the best span of the best sequence.
         no_answer: Whether a question may have no answer, which [CLS] then stands for.
         threshold: With ``no_answer``: how much [CLS] must score above the best answer.
         tune_threshold: Score dev, and then other data, with the threshold best for F1 on dev.
@@ -226,6 +228,7 @@ class ExtractiveQaOptions(TaskOptions):
     answers: str = "answers"
     segment: NonNegativeInt = 1
     normalisation: Literal["sequence", "passage"] = "sequence"
+    sentence_head: bool = False
     no_answer: bool = False
     threshold: float = 0.0
     tune_threshold: bool = False
@@ -239,6 +242,11 @@ class ExtractiveQaOptions(TaskOptions):
             raise SpecError(
                 "task.no_answer goes with task.normalisation=sequence: a passage has a [CLS] for "
                 "each of its sequences"
+            )
+        if self.no_answer and self.sentence_head:
+            raise SpecError(
+                "task.sentence_head goes with task.no_answer=false: it asks which sequence of a "
+                "passage has the answer"
             )
         if self.tune_threshold and not self.no_answer:
             raise SpecError("task.tune_threshold is about task.no_answer, which is false")

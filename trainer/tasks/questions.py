@@ -26,7 +26,10 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class Question:
-    """The best answer so far, and the gold ones; ``null`` is the lowest score of [CLS]."""
+    """The best answer so far, and the gold ones; ``null`` is the lowest score of [CLS].
+
+    ``score`` is that of the answer, or of its sequence where a sentence head scores these.
+    """
 
     score: float = float("-inf")
     null: float = float("inf")

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 
 import pytest
@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torchmetrics.functional.text import squad
+from transformers import BertConfig
 
 from featurestore import ExampleRow, FeatureStore, open_store
 from syntax.batches import AssemblySpec
@@ -27,11 +28,12 @@ from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_ta
 from trainer.evaluation.verifier import Weights, verify_run
 from trainer.loop import train
 from trainer.metrics.answers import answer_scores, best_threshold, normalised
-from trainer.models.outputs import SyntaxOutput
-from trainer.options import ExtractiveQaOptions
+from trainer.models.config import SyntaxConfig
+from trainer.models.outputs import SyntaxEncoding, SyntaxOutput
+from trainer.options import ExtractiveQaOptions, StockOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
-from trainer.tasks.extractive_qa import ExtractiveQa
+from trainer.tasks.extractive_qa import ExtractiveQa, ExtractiveQaHead
 from trainer.tasks.questions import LOWEST, best_spans, shared_loss
 
 ANSWERS = LabelSpec("answers", "spans", field="passage")
@@ -145,6 +147,40 @@ def test_the_shared_loss_runs_over_all_sequences_of_an_example(data) -> None:
     assert float(shared_loss(logits, gold, example)) == pytest.approx(expected, abs=1e-4)
 
 
+def test_the_loss_of_the_sentence_head_equals_its_slow_twin(batch_for) -> None:
+    """Ahmad et al. 2021, appendix A: one softmax over the sentences of each passage."""
+    batch = batch_for(StockOptions(), sizes=(5, 6, 4, 5, 7))
+    example, gold = [0, 0, 1, 1, 1], [2, -100, -100, 1, 2]
+    batch = replace(
+        batch,
+        labels={"start": torch.tensor(gold), "end": torch.tensor(gold)},
+        extras={
+            "example_index": torch.tensor(example),
+            "segment_ids": torch.ones_like(batch.input_ids_BL),
+        },
+    )
+    losses, states = {}, torch.randn(*batch.input_ids_BL.shape, 16)
+    for sentence_head in (False, True):
+        torch.manual_seed(1)
+        task = ExtractiveQaOptions(sentence_head=sentence_head, normalisation="passage")
+        config = SyntaxConfig(
+            encoder=BertConfig(hidden_size=16).to_dict(),
+            model={"name": "stock.v1"},
+            task=asdict(task),
+        )
+        head = ExtractiveQaHead(config, 16).eval()
+        output = head(SyntaxEncoding(last_hidden_state=states), batch)
+        losses[sentence_head] = output.loss.item()
+    scores = [head.sentence(one[0]).item() for one in states]
+    assert output.logits["sentence"].tolist() == pytest.approx(scores, abs=1e-5)
+    expected = []
+    for passage in (0, 1):
+        rows = [row for row in range(5) if example[row] == passage]
+        right = [math.exp(scores[row]) for row in rows if gold[row] >= 0]
+        expected.append(-math.log(sum(right) / sum(math.exp(scores[row]) for row in rows)))
+    assert losses[True] - losses[False] == pytest.approx(sum(expected) / 2, abs=1e-4)
+
+
 def test_a_passage_without_any_position_gives_no_nan() -> None:
     logits = torch.full((2, 3), LOWEST).requires_grad_()
     shared_loss(logits, torch.tensor([-1, -1]), torch.tensor([0, 1])).backward()
@@ -249,6 +285,27 @@ def test_gold_positions_give_back_the_gold_answers(qa) -> None:
     assert scores.examples == PASSAGES
 
 
+def test_the_answer_is_the_best_span_of_the_best_sentence(qa) -> None:
+    """Span scores of other windows do not matter: they are all as wrong as they can be."""
+    data = qa.dataset("squad", split="dev", lang="en")
+    task = task_of(sentence_head=True)
+    windows = {"max_length": 24, "truncation": "only_second", "stride": 6}
+    for told in ("sentence", None):
+        scorer = task.scorer(data)
+        assembled = AssemblySpec(**windows, **task.stream_options)
+        for arrays in data.stream(batch_size=4, matrices=(), assembly=assembled):
+            output, batch = perfect(arrays, task)
+            has_answer = torch.from_numpy(task.targets(arrays)["start"]) >= 0
+            ours = batch.extra("segment_ids") == 1
+            wrong = ours & ~has_answer[:, None]
+            for end in ("start", "end"):
+                output.logits[end] = output.logits[end].masked_fill(wrong, 1e6)
+            if told:
+                output.logits[told] = has_answer.float()
+            scorer.add(output, batch)
+        assert (scorer.scores().f1 == 1.0) == (told is not None)
+
+
 @pytest.mark.parametrize(("split", "no_answer"), [("dev", False), ("test", True)])
 def test_questions_without_a_known_answer_are_not_scored(qa, split, no_answer) -> None:
     """Unanswered ones where a task has an answer to all; else those without a label."""
@@ -314,7 +371,9 @@ def perfect(arrays, task):
     batch = SyntaxBatch.from_numpy(arrays, targets, extras)
     logits = {}
     for end in ("start", "end"):
-        hot = torch.nn.functional.one_hot(batch.labels[end], batch.input_ids_BL.shape[1])
+        hot = torch.nn.functional.one_hot(
+            batch.labels[end].clamp(min=0), batch.input_ids_BL.shape[1]
+        )
         logits[end] = 10.0 * hot
         # A window without the answer must not outdo [CLS] of the others.
         logits[end][:, 0] += 0.5 * (batch.labels[end] == 0)
@@ -377,6 +436,7 @@ def test_a_verifier_decides_where_it_counts_alone(qa, tmp_path) -> None:
     ("options", "message"),
     [
         ({"no_answer": True, "normalisation": "passage"}, "no_answer goes with"),
+        ({"no_answer": True, "sentence_head": True}, "sentence_head goes with"),
         ({"tune_threshold": True}, "tune_threshold is about"),
         ({"max_answer": 0}, r"task\.max_answer is 0"),
     ],

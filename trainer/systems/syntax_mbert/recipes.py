@@ -75,7 +75,7 @@ def squad() -> Recipe:
         data=DataOptions(dataset="squad", truncation="only_second", level="sentence"),
         model=SyntaxBertOptions(max_distance=4, syntax_heads=2),
         objectives=probes(0.5),
-        task=options.ExtractiveQaOptions(normalisation="passage"),
+        task=options.ExtractiveQaOptions(normalisation="passage", sentence_head=True),
         training=TrainingOptions(epochs=3, batch_size=8, evaluation_batch_size=8),
     )
 

@@ -128,6 +128,8 @@ FIGURES = {
     "gate-relation-as-released": "prune=1",
     "gate-relation-relative": "max_position=5",
     "gate-relation-structural": "max_position=5",
+    "gate-event-relative": "positions=sequence; max_position=10; use_syntax=false; use_types=true",
+    "gate-event-structural": "positions=structure; max_position=10; use_syntax=false",
     "gate-relation-relative-as-released": "max_position=10",
     "gate-relation-structural-as-released": "max_position=10",
     # Ahmad et al. 2019.

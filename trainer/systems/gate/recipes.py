@@ -75,6 +75,16 @@ def relation_structural() -> Recipe:
     return variant(relation(), "structural", *settings)
 
 
+def event_relative() -> Recipe:
+    """The baseline with relative positions in the text: roles of event arguments."""
+    return variant(event(), "relative", "use_syntax=false", "positions=sequence")
+
+
+def event_structural() -> Recipe:
+    """The baseline with relative positions in the whole tree: roles of event arguments."""
+    return variant(event(), "structural", "use_syntax=false", "positions=structure")
+
+
 def relation_as_released() -> Recipe:
     """Relations with every switch as released, and trees pruned as in the scripts."""
     return _as_released(relation(), "prune=1")
@@ -104,6 +114,8 @@ RECIPES.add("gate-relation-transformer", relation_transformer)
 RECIPES.add("gate-event-transformer", event_transformer)
 RECIPES.add("gate-relation-relative", relation_relative)
 RECIPES.add("gate-relation-structural", relation_structural)
+RECIPES.add("gate-event-relative", event_relative)
+RECIPES.add("gate-event-structural", event_structural)
 RECIPES.add("gate-relation-as-released", relation_as_released)
 RECIPES.add("gate-relation-relative-as-released", relation_relative_as_released)
 RECIPES.add("gate-relation-structural-as-released", relation_structural_as_released)

@@ -47,7 +47,7 @@ class RoundedLinear(nn.Linear):
             self._observe(states)
             return super().forward(states)
         low, high = self.bounds()
-        inputs: Tensor = _RoundedInputs.apply(states, low, high)
+        inputs: Tensor = _RoundedInputs.apply(states, low, high)  # type: ignore[no-untyped-call]
         return F.linear(inputs, _rounded_weight(self.weight), self.bias)
 
     def bounds(self) -> tuple[Tensor, Tensor]:

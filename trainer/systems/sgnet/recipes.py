@@ -25,6 +25,8 @@ from trainer.systems.sgnet import SWITCHES
 from trainer.systems.transformer.recipes import translation
 
 _ENCODER = "bert-large-cased-whole-word-masking"
+_OF_CLASSES = SgNetOptions(encoder=_ENCODER, specials="as_released")
+"""Their class is read from [CLS], which is mixed here: else the layer would learn nothing."""
 
 
 def snli() -> Recipe:
@@ -32,7 +34,7 @@ def snli() -> Recipe:
     return Recipe(
         name="sgnet-snli",
         data=trees_of_words("snli"),
-        model=SgNetOptions(encoder=_ENCODER),
+        model=_OF_CLASSES,
         training=_training(learning_rate=2e-5),
     )
 
@@ -47,7 +49,7 @@ def race() -> Recipe:
             truncation_side="left",
             template=("article+question option_*",),
         ),
-        model=SgNetOptions(encoder=_ENCODER),
+        model=_OF_CLASSES,
         task=options.MultipleChoiceOptions(group="level"),
         training=_training(learning_rate=8e-6, batch_size=16, evaluation_batch_size=16),
     )
@@ -69,7 +71,7 @@ def squad2_verifier() -> Recipe:
     return Recipe(
         name="sgnet-squad2-verifier",
         data=_passages(),
-        model=SgNetOptions(encoder=_ENCODER),
+        model=_OF_CLASSES,
         task=options.SequenceClassificationOptions(label="answerable"),
         training=_training(learning_rate=3e-5, batch_size=16, evaluation_batch_size=16),
     )

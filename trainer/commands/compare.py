@@ -18,6 +18,12 @@ def compare(
         list[str] | None,
         typer.Option(help="Metrics to compare, as accuracy,f1. Default: the main metric."),
     ] = None,
+    crossed: Annotated[
+        bool,
+        typer.Option(
+            "--crossed", help="Compare pairs of languages, on which both were evaluated --crossed."
+        ),
+    ] = False,
     resamples: Annotated[int, typer.Option(help="Resamples of each test.", min=100)] = 2000,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     output: Annotated[
@@ -34,11 +40,14 @@ def compare(
     from trainer.evaluation.compare import compare as compare_runs
     from trainer.results import write_json
 
-    found = compare_runs(first, second, split, listed(metric), resamples=resamples, seed=seed)
+    options = {"resamples": resamples, "seed": seed}
+    found = compare_runs(first, second, split, listed(metric), crossed=crossed, **options)
     if as_json:
         print_json(found.to_json())
     else:
         typer.echo(f"{found.dataset}, {split}: A is {first}, B is {second}", err=True)
+        for header, *grid in found.grids().values() if crossed else ():
+            print_table(header, grid)
         rows = [(line.metric, *line.cells()) for line in found.lines]
         print_table(("metric", "language", *HEADER[1:]), rows)
         for lang, counts in found.left_out.items():

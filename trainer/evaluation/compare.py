@@ -17,7 +17,12 @@ import numpy as np
 
 from syntax.errors import SpecError
 from syntax.registry import unknown_name
-from trainer.evaluation.predictions import Prediction, predictions_file, read_predictions
+from trainer.evaluation.predictions import (
+    Prediction,
+    pair_name,
+    predictions_file,
+    read_predictions,
+)
 from trainer.metrics.classification import CLASS_METRICS, class_counts
 from trainer.metrics.significance import (
     Difference,
@@ -95,11 +100,12 @@ class Line:
             f"{found.difference:+.4f}{spread}",
             f"{found.low:+.3f} {found.high:+.3f}",
             *(f"{p:.3g}" for p in (found.bootstrap, found.permutation)),
+            "-" if found.t_test is None else f"{found.t_test:.3g}",
             tests or "-",
         )
 
 
-HEADER: Final = ("", "n", "A", "B", "A - B", "95%", "p boot", "p perm", "p McN")
+HEADER: Final = ("", "n", "A", "B", "A - B", "95%", "p boot", "p perm", "p t", "p McN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ class Comparison:
         lines: By language, then over all of them.
         left_out: By language, how many examples were not compared, by reason.
         languages_of_one: Languages that only one of them has.
+        crossed: True if the languages are pairs (`trainer.evaluation.predictions.pair_name`).
     """
 
     one: str
@@ -120,15 +127,40 @@ class Comparison:
     lines: Sequence[Line]
     left_out: Mapping[str, Mapping[str, int]]
     languages_of_one: Sequence[str]
+    crossed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "lines": [line.to_json() for line in self.lines]}
 
+    def grids(self) -> dict[str, list[tuple[str, ...]]]:
+        """Differences of crossed transfer by metric, as Tables 12 and 13 of Ahmad et al. (2021).
+
+        The first row has the languages of the other fields; each further row is a language of the
+        first. Stars are of approximate randomisation, as in `trainer.evaluation.typeset`.
+        """
+        found: dict[str, dict[str, str]] = {}
+        for line in self.lines:
+            shown = f"{line.difference.difference:+.4f}{stars(line.difference)}"
+            found.setdefault(line.metric, {})[line.lang] = shown
+        grids = {}
+        for metric, cells in found.items():
+            pairs = [name.split("+") for name in cells if name != EVERY]
+            firsts, others = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
+            rows = [(a, *(cells.get(pair_name(a, b), "–") for b in others)) for a in firsts]
+            grids[metric] = [(f"A - B, {metric}", *others), *rows]
+        return grids
+
     def markdown(self) -> str:
         rows = [(line.metric, *line.cells()) for line in self.lines]
-        shown = table(("metric", *HEADER), rows)
+        grids = self.grids().values() if self.crossed else ()
         head = f"# {self.dataset}, {self.split}\n\nA is `{self.one}`, B is `{self.other}`."
-        return f"{head}\n\n{shown}\n"
+        tables = [table(first, rest).replace("*", r"\*") for first, *rest in grids]
+        return "\n\n".join([head, *tables, table(("metric", *HEADER), rows)]) + "\n"
+
+
+def stars(found: Difference) -> str:
+    """Stars of approximate randomisation: one for p < 0.05, two for p < 0.01."""
+    return "**" if found.permutation < 0.01 else "*" if found.permutation < 0.05 else ""
 
 
 def compare(
@@ -137,22 +169,24 @@ def compare(
     split: str,
     metrics: Sequence[str] = (),
     *,
+    crossed: bool = False,
     resamples: int = 2000,
     seed: int = 0,
 ) -> Comparison:
     """Compare two runs, or two folders of runs that differ in their seed.
 
     ``parsebank evaluate`` has been in both. Metrics are those of the predictions' shares, or
-    `CLASS_METRICS` for classes; the headline by default.
+    `CLASS_METRICS` for classes; the headline by default. ``crossed`` compares what ``evaluate
+    --crossed`` wrote: each pair of languages is a language of its own.
     """
-    ours, theirs = (read_system(runs_of(folder), split) for folder in (one, other))
+    ours, theirs = (read_system(runs_of(folder), split, crossed) for folder in (one, other))
     lines = compare_systems(ours, theirs, metrics, resamples=resamples, seed=seed)
     langs = sorted(ours.languages.keys() & theirs.languages.keys())
     left_out = {
         lang: count_left_out(ours.languages[lang], theirs.languages[lang]) for lang in langs
     }
     only = sorted(ours.languages.keys() ^ theirs.languages.keys())
-    return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only)
+    return Comparison(str(one), str(other), ours.dataset, split, lines, left_out, only, crossed)
 
 
 def compare_systems(
@@ -176,20 +210,30 @@ def compare_systems(
     ]
 
 
-def read_system(runs: Mapping[str, Path], split: str) -> System:
-    """The predictions of the runs of one system, by a name such as ``seed0``."""
-    scored = []
+def read_system(runs: Mapping[str, Path], split: str, crossed: bool = False) -> System:
+    """The predictions of the runs of one system, by a name such as ``seed0``.
+
+    With ``crossed`` a language is a pair of them.
+    """
+    scored, part = [], f"crossed-{split}" if crossed else split
     for run in runs.values():
-        command = f"parsebank evaluate {run} --split {split}"
-        absent = f"{run} has no predictions of {split}; run: {command}"
-        scored.append(read_json(run / f"evaluation-{split}.json", absent))
+        command = f"parsebank evaluate {run} --split {split}{' --crossed' * crossed}"
+        absent = f"{run} has no predictions of {part}; run: {command}"
+        found = read_json(run / f"{'' if crossed else 'evaluation-'}{part}.json", absent)
+        if crossed:
+            pairs = [pair_name(a, b) for a, row in found["pairs"].items() for b in row]
+            if not all(predictions_file(run, part, pair).exists() for pair in pairs):
+                raise SpecError(absent)
+            classes = dict.fromkeys(found["classes"])
+            found["languages"] = {pair: {"per_class": classes} for pair in pairs}
+        scored.append(found)
     if len({(one["dataset"], one["metric"]) for one in scored}) > 1:
         raise SpecError(
             f"the runs {', '.join(map(str, runs.values()))} are not of one dataset and metric"
         )
     langs = set.intersection(*(set(one["languages"]) for one in scored))
     languages = {
-        lang: [_by_id(predictions_file(run, split, lang)) for run in runs.values()]
+        lang: [_by_id(predictions_file(run, part, lang)) for run in runs.values()]
         for lang in sorted(langs)
     }
     classes = next(iter(scored[0]["languages"].values())).get("per_class", ())

@@ -49,6 +49,15 @@ answers by the ids of their questions.
 """
 
 
+def pair_name(first: str, others: str) -> str:
+    """Name of a pair of languages: of the first field, and of the others.
+
+    >>> pair_name("en", "de")
+    'en+de'
+    """
+    return f"{first}+{others}"
+
+
 def predictions_file(folder: Path, split: str, lang: str) -> Path:
     return folder / f"predictions-{split}-{lang}.jsonl"
 

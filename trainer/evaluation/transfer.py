@@ -18,8 +18,20 @@ from syntax.labels import field_of, is_local
 from trainer.data import Source
 from trainer.evaluation.baseline import BaselineScore, baseline_scores, training_data
 from trainer.evaluation.evaluate import check_labelled
-from trainer.evaluation.predictions import Prediction, predictions_file, write_predictions
-from trainer.evaluation.trained import TrainedRun, ask, described, load_run, open_languages
+from trainer.evaluation.predictions import (
+    Prediction,
+    pair_name,
+    predictions_file,
+    write_predictions,
+)
+from trainer.evaluation.trained import (
+    Answers,
+    TrainedRun,
+    ask,
+    described,
+    load_run,
+    open_languages,
+)
 from trainer.metrics.answers import Rules, rules_text
 from trainer.results import group_rows, part_name, recipe_of, table, write_json
 from trainer.tasks.base import Scores
@@ -155,11 +167,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossedTable(LanguageTable):
-    """Scores of one model by language of the first field and of the others."""
+    """Scores of one model by language of the first field and of the others.
+
+    Attributes:
+        classes: Their names, where classes are predicted.
+    """
 
     fields: Sequence[str]
     langs: Sequence[str]
     cells: Mapping[Pair, Cell]
+    predictions: Mapping[Pair, Sequence[Prediction]] = field(default_factory=dict)
+    classes: Sequence[str] = ()
 
     @property
     def mean_within(self) -> float:
@@ -187,6 +205,7 @@ class CrossedTable(LanguageTable):
         return {
             **self.head(),
             "fields": list(self.fields),
+            "classes": list(self.classes),
             **self.summary(),
             "pairs": pairs,
             "data": self.data,
@@ -270,11 +289,15 @@ def evaluate_crossed(
             f"the examples of {first.name} have the one field {fields[0]!r}; languages can be "
             "crossed between two or more"
         )
+    found = {(a, b): _crossed(run, sources[a], sources[b]) for a in sources for b in sources}
+    scores = next(answers.scores for _, answers in found.values())
     return CrossedTable(
         **facts,
         fields=fields,
         langs=list(sources),
-        cells={(a, b): _cell(run, sources[a], sources[b]) for a in sources for b in sources},
+        cells={pair: cell for pair, (cell, _) in found.items()},
+        predictions={pair: answers.predictions for pair, (_, answers) in found.items()},
+        classes=tuple(scores.to_json().get("per_class", ())),
     )
 
 
@@ -299,29 +322,34 @@ def _opened(
     return run, sources, facts
 
 
-def _cell(run: TrainedRun, first: Source, second: Source) -> Cell:
+def _crossed(run: TrainedRun, first: Source, second: Source) -> tuple[Cell, Answers]:
     from featurestore import CrossedDataset
 
     fields = first.dataset.card.fields
     crossed = CrossedDataset(first.dataset, second.dataset, fields[1:], differing="leave_out")
     # Answers are read, and compared, in the language that their field is in.
     local = [field_of(label, fields) for label in first.labels.values() if is_local(label)]
-    scores = ask(run, second if any(local) else first, crossed).scores
-    return Cell(scores.headline, scores.examples, len(crossed.unmatched), len(crossed.differing))
+    answers = ask(run, second if any(local) else first, crossed)
+    counts = (answers.scores.examples, len(crossed.unmatched), len(crossed.differing))
+    return Cell(answers.scores.headline, *counts), answers
 
 
 def write_table(scored: TransferTable | CrossedTable, folder: Path) -> Path:
     """Write a table as ``evaluation-SPLIT.json`` and ``.md``, a crossed one as ``crossed-SPLIT``.
 
-    The predictions of each language lie beside a table that has them. The name of a dataset that
-    the run was not trained on comes before the split's. Gives the JSON file.
+    The predictions of each language, or pair, lie beside it. The name of a dataset that the run was
+    not trained on comes before the split's. Gives the JSON file.
     """
     part = part_name(folder, scored.dataset, scored.split)
     if isinstance(scored, TransferTable):
+        path = folder / f"evaluation-{part}.json"
         for lang, predictions in scored.predictions.items():
             write_predictions(predictions, predictions_file(folder, part, lang))
-    kind = "evaluation" if isinstance(scored, TransferTable) else "crossed"
-    path = folder / f"{kind}-{part}.json"
+    else:
+        path = folder / f"crossed-{part}.json"
+        for pair, predictions in scored.predictions.items():
+            file = predictions_file(folder, f"crossed-{part}", pair_name(*pair))
+            write_predictions(predictions, file)
     write_json(path, scored.to_json())
     path.with_suffix(".md").write_text(scored.markdown(), "utf-8")
     return path

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from typing import Final
 
+from trainer.evaluation.compare import stars
 from trainer.evaluation.tables import ScoreTable, SeedScores
 from trainer.results import table as markdown_table
 
@@ -129,8 +130,7 @@ def _percent(score: float | None) -> str:
 def _stars(cell: SeedScores | None) -> str:
     if cell is None or cell.test is None:
         return ""
-    p = cell.test.difference.permutation
-    return "**" if p < 0.01 else "*" if p < 0.05 else ""
+    return stars(cell.test.difference)
 
 
 def _caption(scores: ScoreTable) -> str:

@@ -2,8 +2,8 @@
 
 The paired bootstrap (Koehn 2004, "Statistical Significance Tests for Machine Translation
 Evaluation") and approximate randomisation (Noreen 1989; Yeh 2000, "More accurate tests for the
-statistical significance of result differences") take any metric; McNemar's exact test takes right
-and wrong. The counting is scipy's.
+statistical significance of result differences") take any metric; Student's paired t-test takes
+ratios of sums; McNemar's exact test takes right and wrong. The counting is scipy's.
 
 A metric is a function of sums over examples: of their shares
 (`trainer.evaluation.predictions.Prediction`), or of their counts in each class. Whole examples are
@@ -30,6 +30,7 @@ Metric: TypeAlias = Callable[[Floats], Floats]
 """From sums, *shape* (..., K), to the metric, (...)."""
 
 _CELLS: Final = 4_000_000
+_SAME: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Difference:
         permutation: Two-sided p value of approximate randomisation: how often a difference as
             large as this one comes from systems that swap their outputs by chance. Exact, over
             all swaps, where these are no more than the resamples.
+        t_test: Two-sided p value of Student's paired t-test (`paired_t_test`); None of a metric
+            that is not a ratio of sums.
     """
 
     one: float
@@ -52,6 +55,7 @@ class Difference:
     confidence: float
     bootstrap: float
     permutation: float
+    t_test: float | None = None
 
     @property
     def difference(self) -> float:
@@ -104,7 +108,38 @@ def difference(
         **options,
     )
     scores = (float(score(first)), float(score(second)))
-    return Difference(*scores, low, high, confidence, bootstrap, float(permutation.pvalue))
+    tests = (bootstrap, float(permutation.pvalue))
+    t_test = paired_t_test(one, other) if metric is ratio else None
+    return Difference(*scores, low, high, confidence, *tests, t_test)
+
+
+def paired_t_test(one: Floats, other: Floats) -> float:
+    """Two-sided p value of Student's paired t-test over examples, of ratios of sums, (N, R, 2).
+
+    An example's score is its part of the ratio. Where examples have denominators of different
+    size, such as the F1 of entities, it is the ratio's linear part (the delta method): the score
+    of all plus (numerator - score * denominator) / mean denominator. Scores are means over R.
+    Differences that are all equal have a p value of 1 if they are zero, and otherwise of 0.
+
+    >>> answers = [[1, 0], [1, 0], [1, 1], [0, 0]]  # right or wrong, of the two systems
+    >>> shares = np.array([[[[side, 1.0]] for side in pair] for pair in answers])
+    >>> round(paired_t_test(shares[:, 0], shares[:, 1]), 4)  # t = sqrt(3), 3 degrees of freedom
+    0.1817
+    """
+    parts = _parts(one) - _parts(other)
+    if np.ptp(parts) < _SAME:  # where t is a quotient by zero, or by what rounding left
+        return 1.0 if abs(parts[0]) < _SAME else 0.0
+    return float(_scipy_stats().ttest_1samp(parts, 0.0).pvalue)
+
+
+def _parts(shares: Floats) -> Floats:
+    """Each example's part of a mean over R of ratios. *Shape:* (N, R, 2) to (N,)."""
+    score, size = ratio(shares.sum(0)), shares[..., 1].mean(0)
+    rest = shares[..., 0] - score * shares[..., 1]
+    parts: Floats = (score + np.divide(rest, size, out=np.zeros_like(rest), where=size != 0)).mean(
+        1
+    )
+    return parts
 
 
 def interval(

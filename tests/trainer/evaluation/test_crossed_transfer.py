@@ -16,8 +16,10 @@ from syntax.errors import SpecError
 from syntax.examples import DatasetSpec, LabelSpec, SpanLabel
 from syntax.fingerprint import fingerprint
 from tests.trainer.command import parsebank
+from tests.trainer.runs import finished
 from tests.trainer.tagged import sentences
-from trainer.evaluation.transfer import evaluate_crossed, evaluate_run
+from trainer.evaluation.predictions import predictions_file, read_predictions
+from trainer.evaluation.transfer import evaluate_crossed, evaluate_run, write_table
 from trainer.loop import train
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
@@ -102,6 +104,40 @@ def test_the_command_writes_numbers_table_and_heat_map(trained, translated, tmp_
     picture = (run / "crossed-dev.svg").read_text("utf-8")
     for text in ("premise", "hypothesis", "sample, dev: accuracy", f"{100 * score:.1f}"):
         assert f">{text}<" in picture
+
+
+def test_two_runs_are_compared_over_all_pairs(trained, translated, store_uri, tmp_path) -> None:
+    """Differences are those of the cells; both runs have the same examples in each pair."""
+    runs = [tmp_path / "a", tmp_path / "b"]
+    shutil.copytree(trained, runs[0])
+    settings = ["max_steps=2", "evaluate_every=2", "use_syntax=false"]
+    with open_store(translated) as own, open_store(store_uri) as store:
+        finished(with_settings(RECIPES["sample"](), settings), store, runs[1])
+        tables = [evaluate_crossed(run, own, "dev") for run in runs]
+    for run, table in zip(runs, tables, strict=True):
+        write_table(table, run)
+    kept = read_predictions(predictions_file(runs[0], "crossed-dev", "en+de"))
+    assert sum(one.right for one in kept) / 40 == tables[0].cells["en", "de"].score
+    output = tmp_path / "found.json"
+    command = ("compare", *runs, "--crossed", "--split", "dev", "--resamples", "200")
+    result = parsebank(*command, "--metric", "accuracy,mcc", "--output", output)
+    assert result.exit_code == 0, result.output
+    lines = json.loads(output.read_text("utf-8"))["lines"]
+    found = {line["lang"]: line for line in lines if line["metric"] == "accuracy"}
+    gaps = {
+        f"{a}+{b}": cell.score - tables[1].cells[a, b].score
+        for (a, b), cell in tables[0].cells.items()
+    }
+    assert {pair: found[pair]["difference"] for pair in gaps} == pytest.approx(gaps)
+    assert found["all"]["difference"] == pytest.approx(sum(gaps.values()) / 4)
+    row = next(
+        x for x in output.with_suffix(".md").read_text("utf-8").splitlines() if x[:6] == "| en |"
+    )
+    assert f"{gaps['en+de']:+.4f}" in row
+    assert [line for line in result.stdout.splitlines() if line.startswith("de\t+")]
+    (runs[1] / "predictions-crossed-dev-en+de.jsonl").unlink()
+    result = parsebank(*command)
+    assert f"run: parsebank evaluate {runs[1]} --split dev --crossed" in result.output
 
 
 def test_one_field_cannot_be_crossed(tagger: tuple[Path, str]) -> None:

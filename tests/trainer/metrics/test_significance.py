@@ -69,6 +69,49 @@ def test_the_bootstrap_equals_resampling_spelt_out() -> None:
     assert found.bootstrap == pytest.approx(2 * np.mean(np.array(slow) <= 0), abs=0.02)
 
 
+def slow_t_test(one: list[float], other: list[float]) -> float:
+    """Student 1908: the mean difference over its standard error, N - 1 degrees of freedom."""
+    gaps = [a - b for a, b in zip(one, other, strict=True)]
+    mean = sum(gaps) / len(gaps)
+    variance = sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
+    t = mean / (variance / len(gaps)) ** 0.5
+    return float(2 * stats.t.sf(abs(t), len(gaps) - 1))
+
+
+def test_the_t_test_of_a_mean_is_students() -> None:
+    rng = np.random.default_rng(0)
+    one, other = rng.random((2, 30))
+    shares = [np.stack([side, np.ones(30)], -1)[:, None] for side in (one, other)]
+    found = difference(*shares, resamples=100)
+    assert found.t_test == pytest.approx(slow_t_test(list(one), list(other)))
+    assert found.t_test == pytest.approx(stats.ttest_rel(one, other).pvalue)
+
+
+def test_the_t_test_of_a_ratio_takes_its_linear_parts_and_agrees_with_the_bootstrap() -> None:
+    rng = np.random.default_rng(2)
+    whole = rng.integers(1, 9, 400)
+    sides = [rng.binomial(whole, p) for p in (0.63, 0.6)]
+    parts = []
+    for side in sides:
+        score = side.sum() / whole.sum()
+        parts.append(
+            [score + (a - score * n) / whole.mean() for a, n in zip(side, whole, strict=True)]
+        )
+        assert np.mean(parts[-1]) == pytest.approx(score)
+    shares = [np.stack([side, whole], -1)[:, None].astype(float) for side in sides]
+    found = difference(*shares, resamples=4000)
+    assert found.t_test == pytest.approx(slow_t_test(*parts))
+    assert found.t_test == pytest.approx(found.bootstrap, abs=0.03)
+
+
+def test_the_t_test_of_equal_differences_is_certain_and_of_other_metrics_there_is_none() -> None:
+    none, all_ = as_shares([(0, 1)] * 3), as_shares([(1, 1)] * 3)
+    assert difference(none, none, resamples=100).t_test == 1.0
+    assert difference(all_, none, resamples=100).t_test == 0.0
+    counts = class_counts(np.array([[0], [1]]), np.array([[0], [0]]), 2)
+    assert difference(counts, counts, mcc, resamples=100).t_test is None
+
+
 def test_equal_systems_do_not_differ() -> None:
     shares = as_shares([(1, 1), (0, 1), (1, 1), (0, 1)])
     found = difference(shares, shares, resamples=100)

@@ -45,6 +45,7 @@ THIRD_PARTY = {
     "trainer": {
         *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
         *("scipy", "matplotlib", "sacrebleu", "wandb", "onnx", "onnxruntime", "tokenizers"),
+        "distributed",
     },
 }
 # From the lowest layer to the highest. A module belongs to the entry that names it or a folder
@@ -115,7 +116,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"data", "recipes", "systems.*.recipes"},
         {"evaluation", "loop", "parsing", "probing", "report", "streams"},
         {"api"},
-        {"reproduction"},
+        {"reproduction", "studies"},
         {"commands"},
     ),
 }

@@ -13,7 +13,6 @@ Example:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -23,7 +22,7 @@ from featurestore import DEFAULT_STORE
 from syntax.errors import SpecError
 from syntax.lists import listed
 from trainer.environment import is_first_process, require_training
-from trainer.options.settings import with_settings
+from trainer.options.settings import setting_of, with_settings
 from trainer.recipes import RECIPES
 from trainer.results import RESULT, FinishedRun, is_result_of, recipe_of, write_result
 
@@ -292,9 +291,7 @@ def chosen_recipe(recipe: Recipe | str | Path, settings: Settings = (), **short:
         is_run = name not in RECIPES and (name.endswith(".json") or Path(name).is_dir())
         found = recipe_of(Path(name)) if is_run else RECIPES[name]()
     pairs = settings.items() if isinstance(settings, Mapping) else ()
-    given = [
-        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in pairs
-    ] or list(settings)
+    given = [setting_of(key, value) for key, value in pairs] or list(settings)
     given += [f"training.{key}={value}" for key, value in short.items() if value is not None]
     return with_settings(found, given)
 

@@ -13,6 +13,7 @@ from trainer.commands.picture import picture
 from trainer.commands.predict import predict
 from trainer.commands.probe import probe
 from trainer.commands.reproduce import reproduce
+from trainer.commands.studies import matrix, sweep
 from trainer.commands.tables import tables
 from trainer.commands.train import train
 from trainer.commands.train_parser import train_parser
@@ -25,6 +26,8 @@ def register(app: typer.Typer) -> None:
     app.command()(compare)
     app.command()(analyse)
     app.command()(tables)
+    app.command()(sweep)
+    app.command()(matrix)
     app.command()(predict)
     app.command()(picture)
     app.command()(verify)

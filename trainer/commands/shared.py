@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from trainer.environment import is_first_process
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trainer.options import Recipe
+    from trainer.progress import Observer
 
 Langs = Annotated[
     list[str] | None,
@@ -25,6 +36,35 @@ def quiet_transformers() -> None:
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
+
+
+def whole_numbers(given: list[str] | None) -> list[int]:
+    """Seeds, given as 1,2,3."""
+    from syntax.lists import listed
+
+    try:
+        return [int(one) for one in listed(given)]
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
+
+
+@contextmanager
+def training_observers(
+    recipe: Recipe, output: Path, *, console: Console, wandb: bool
+) -> Iterator[list[Observer]]:
+    """TensorBoard and a progress bar, and W&B if asked; none beside the first process."""
+    quiet_transformers()
+    from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
+
+    if not is_first_process():
+        yield []
+        return
+    with (
+        TensorBoard(output / "tensorboard") as board,
+        progress_bar(console) as bar,
+        WeightsAndBiases(output, recipe) if wandb else nullcontext() as further,
+    ):
+        yield [board, bar, *([further] if further else [])]
 
 
 def one_language(lang: str) -> str:

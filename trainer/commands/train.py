@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +12,13 @@ import typer
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where
 from syntax.commands.tables import print_table
-from trainer.commands.shared import quiet_transformers
+from trainer.commands.shared import training_observers, whole_numbers
 from trainer.environment import is_first_process, require_training
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from trainer.options import Recipe
-    from trainer.progress import Observer
     from trainer.results import FinishedRun
 
 
@@ -81,7 +78,7 @@ def train(
     from trainer.api import chosen_recipe
 
     require_training()
-    seeds = _seeds(seed)
+    seeds = whole_numbers(seed)
     if recipe is None:
         raise SpecError(f"which recipe? Known: {', '.join(RECIPES)}; see parsebank train --list")
     first = seeds[0] if seeds else None
@@ -90,15 +87,6 @@ def train(
         _describe(chosen, as_json)
         return
     _run(chosen, seeds, store, output, resume=resume, wandb=wandb)
-
-
-def _seeds(given: list[str] | None) -> list[int]:
-    from syntax.lists import listed
-
-    try:
-        return [int(one) for one in listed(given)]
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
 
 
 def _describe(recipe: Recipe, as_json: bool) -> None:
@@ -120,7 +108,7 @@ def _run(
     from trainer import api
 
     console = Console(markup=False, emoji=False)
-    observers = partial(_observers, console=console, wandb=wandb)
+    observers = partial(training_observers, console=console, wandb=wandb)
     if len(seeds) < 2:
         run = api.train(recipe, store, output, resume=resume, observers=observers)
         _summarise(console, run)
@@ -134,24 +122,6 @@ def _run(
             f"dev {summary.metric} over {len(summary.runs)} seeds: {summary.mean:.4f} +/- "
             f"{summary.deviation:.4f}; {folder / 'seeds.md'} has each"
         )
-
-
-@contextmanager
-def _observers(
-    recipe: Recipe, output: Path, *, console: Console, wandb: bool
-) -> Iterator[list[Observer]]:
-    quiet_transformers()
-    from trainer.observers import TensorBoard, WeightsAndBiases, progress_bar
-
-    if not is_first_process():
-        yield []
-        return
-    with (
-        TensorBoard(output / "tensorboard") as board,
-        progress_bar(console) as bar,
-        WeightsAndBiases(output, recipe) if wandb else nullcontext() as further,
-    ):
-        yield [board, bar, *([further] if further else [])]
 
 
 def _announce(seed: int, folder: Path, is_done: bool) -> None:

@@ -152,15 +152,21 @@ def correlation_of(languages: Sequence[ParsedLanguage]) -> Correlation | None:
     """Correlation of distance and loss; None of fewer than three languages, or of equal values."""
     distances = [float(one.distance or 0) for one in languages]
     losses = [one.loss for one in languages]
-    if len(languages) < 3 or len(set(distances)) == 1 or len(set(losses)) == 1:
+    if (found := correlate(distances, losses)) is None:
         return None
-    pearson = float(stats.pearsonr(distances, losses).statistic)
-    spearman = float(stats.spearmanr(distances, losses).statistic)
-    interval = None
+    (pearson, spearman), interval = found, None
     if len(languages) > 3 and abs(pearson) < 1:
         middle, width = math.atanh(pearson), NORMAL_95 / math.sqrt(len(languages) - 3)
         interval = (math.tanh(middle - width), math.tanh(middle + width))
     return Correlation(len(languages), pearson, interval, spearman)
+
+
+def correlate(distances: Sequence[float], losses: Sequence[float]) -> tuple[float, float] | None:
+    """Pearson's and Spearman's; None of fewer than three pairs, or of equal values."""
+    if len(distances) < 3 or len(set(distances)) == 1 or len(set(losses)) == 1:
+        return None
+    pearson = float(stats.pearsonr(distances, losses).statistic)
+    return pearson, float(stats.spearmanr(distances, losses).statistic)
 
 
 def write_word_order(shown: WordOrderTable, folder: Path) -> Path:

@@ -85,6 +85,11 @@ def with_settings(recipe: Recipe, settings: Iterable[str]) -> Recipe:
     return recipe
 
 
+def setting_of(key: str, value: Any) -> str:
+    """A setting as `with_settings` takes it, of a value as plain JSON."""
+    return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+
+
 def _with_setting(recipe: Recipe, setting: str) -> Recipe:
     key, equals, text = setting.partition("=")
     if not equals:

@@ -1,0 +1,216 @@
+"""Sweeps and matrices of tiny runs: chosen by dev, interrupted and resumed, failed, on Dask."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from featurestore import FeatureStore, ParseRecord, open_store
+from featurestore.reports.word_order import word_order
+from syntax.errors import SpecError
+from syntax.fingerprint import fingerprint
+from syntax.trees.conllu import parse_conllu, parse_from_sentences
+from tests.trainer.command import parsebank
+from tests.trainer.treebank import DOG, DU, EATEN, GO, NAME, append_treebank
+from tests.trainer.treebank import recipe as parser_recipe
+from trainer.evaluation.tables import systems_of
+from trainer.progress import Evaluation
+from trainer.results import read_result
+from trainer.studies.matrix import LanguageMatrix, language_matrix
+from trainer.studies.sweep import sweep
+
+DROPOUTS = "model.dropout=0,0.5"
+
+
+def of_language(run: Path, lang: str, split: str = "dev", metric: str = "accuracy") -> float:
+    content = json.loads((run / f"evaluation-{split}.json").read_text("utf-8"))
+    return content["languages"][lang][metric]
+
+
+@pytest.fixture
+def short(small_recipe):
+    return small_recipe("max_steps=4", "evaluate_every=2", "checkpoint_every=2", "objectives=[]")
+
+
+def test_an_interrupted_sweep_goes_on_and_the_best_point_on_dev_is_scored(
+    short, store, tmp_path, crash
+) -> None:
+    steps: list[tuple[str, int]] = []
+
+    def watching(end: int):
+        """Notes each evaluation, and ends the sweep at one as a killed process ends."""
+
+        def watch(event: object) -> None:
+            if isinstance(event, Evaluation):
+                steps.append((event.metric, event.step))
+                if len(steps) == end:
+                    raise crash
+
+        return [watch]
+
+    study = (short, [DROPOUTS], [1, 2], store, tmp_path, "dev", ["de", "en"])
+    # The second run ends after its checkpoint at step 2, which comes before step 4's evaluation.
+    with pytest.raises(crash):
+        sweep(*study, observers=watching(4))
+    first = read_result(tmp_path / "model.dropout=0" / "seed1")
+    del steps[:]
+    told: list[str] = []
+    found = sweep(*study, observers=watching(-1), told=told.append)
+    assert told[0] == "4 runs, of which 1 are done"
+    assert [step for _, step in steps] == [4, 2, 4, 2, 4], "the second run goes on from step 2"
+    assert read_result(tmp_path / "model.dropout=0" / "seed1") == first
+    means = []
+    for point in found.points:
+        runs = [Path(point.folder) / f"seed{seed}" for seed in (1, 2)]
+        assert list(point.scores.values()) == [read_result(run)["accuracy"] for run in runs]
+        means.append(fmean(point.scores.values()))
+    assert found.chosen == means.index(max(means))
+    for at, point in enumerate(found.points):
+        scored = [(Path(point.folder) / f"seed{n}" / "evaluation-dev.json") for n in (1, 2)]
+        assert [path.exists() for path in scored] == [at == found.chosen] * 2
+    best = Path(found.points[found.chosen].folder)
+    expected = {seed: of_language(best / f"seed{seed}", "de") for seed in (1, 2)}
+    assert found.test["de"].scores == expected
+    assert set(found.test) == {"de", "en", "mean"}
+    # Once more, nothing is trained or evaluated.
+    del told[:]
+    assert sweep(*study, told=told.append) == found
+    assert told == ["4 runs, of which 4 are done"]
+    # The study is a folder of systems.
+    assert {tuple(runs) for runs in systems_of([tmp_path]).values()} == {(1, 2)}
+    with pytest.raises(SpecError, match=r"holds a run of model\.dropout=0 with other options"):
+        sweep(parser_recipe(), *study[1:])
+
+
+def test_a_point_that_fails_is_told_and_never_chosen(short, store, tmp_path) -> None:
+    settings = ["learning_rate=1e30,1e-3"]
+    found = sweep(short, settings, [1], store, tmp_path, "dev", ["en"])
+    assert found.chosen == 1
+    assert "NaN or infinity" in found.points[0].failed[1]
+    (note,) = found.notes()
+    assert note in found.markdown()
+    assert found.rows()[0][2] == "failed"
+    with pytest.raises(SpecError, match="every point has a run that failed"):
+        sweep(short, ["learning_rate=1e30"], [1], store, tmp_path, "dev")
+
+
+def test_the_command_sweeps_and_its_folder_makes_a_table(store_uri, tmp_path) -> None:
+    given = ("--set", "max_steps=2", "--set", "batch_size=4,8", "--seeds", "1")
+    where = ("--store", store_uri, "--output", tmp_path)
+    made = parsebank("sweep", "sample", *given, *where, "--split", "dev", "--lang", "en")
+    assert made.exit_code == 0, made.output
+    content = json.loads((tmp_path / "sweep.json").read_text("utf-8"))
+    chosen = content["points"][content["chosen"]]
+    lines = made.stdout.splitlines()
+    assert lines[0].split("\t") == ["", "settings", "dev accuracy", "dev en"]
+    assert [line.startswith("*") for line in lines[1:]] == [
+        at == content["chosen"] for at in (0, 1)
+    ]
+    assert f"max_steps=2, {chosen['settings'][1]}" in (tmp_path / "sweep.md").read_text("utf-8")
+    shown = parsebank("tables", tmp_path, "--split", "dev")
+    assert f"training.{chosen['settings'][1]}" in shown.stdout
+    refused = parsebank("sweep", "sample", *given, *where)
+    assert "no language of sample has examples in test" in refused.output
+
+
+@pytest.fixture(scope="module")
+def treebanks(tmp_path_factory, tokenizer) -> str:
+    """Three languages, of which one has no training data."""
+    uri = str(tmp_path_factory.mktemp("matrix") / "store")
+    langs = {"en": (DOG, GO, EATEN), "fr": (DU, GO, DU + GO), "de": (EATEN, DOG + GO, GO)}
+    with open_store(uri) as store:
+        for lang, trees in langs.items():
+            for split in ("train", "dev", "test"):
+                if (lang, split) != ("de", "train"):
+                    append_treebank(store, tokenizer, split, trees * 3, lang=lang)
+            store.parses.append([_placed(lang, at) for at in range(20)])
+    return uri
+
+
+ORDERS = {
+    "en": "the{}/DET/2/det dog/NOUN/3/nsubj barks/VERB/0/root",
+    "fr": "dog/NOUN/3/nsubj the{}/DET/1/det barks/VERB/0/root",
+    "de": "barks/VERB/0/root dog/NOUN/1/nsubj the{}/DET/2/det",
+}
+
+
+def _placed(lang: str, number: int) -> ParseRecord:
+    """One of many sentences of a language, of which the words stand in its order."""
+    words = (word.split("/") for word in ORDERS[lang].format(number).split())
+    lines = [
+        f"{at}\t{form}\t_\t{upos}\t_\t_\t{head}\t{deprel}\t_\t_\n"
+        for at, (form, upos, head, deprel) in enumerate(words, 1)
+    ]
+    parse = parse_from_sentences(list(parse_conllu("".join([*lines, "\n"]))))
+    parser = fingerprint(["gold"])
+    return ParseRecord(fingerprint([lang, number]), lang, parser, "gold", parse)
+
+
+def test_a_matrix_has_each_source_and_target_with_means_and_word_order(treebanks, tmp_path) -> None:
+    with open_store(treebanks) as store:
+        found = matrix_of(store, tmp_path)
+        order = word_order(store, types="published", missing="as_published")
+    assert (found.sources, found.targets) == (["en", "fr"], ["de", "en", "fr"])
+    score = {
+        (a, b): of_language(tmp_path / f"data.lang={a}" / "seed1", b, "test", "las")
+        for a in ("en", "fr")
+        for b in ("de", "en", "fr")
+    }
+    assert {pair: cell.scores for pair, cell in found.cells.items()} == {
+        pair: {1: one} for pair, one in score.items()
+    }
+    assert found.as_source("en").mean == pytest.approx((score["en", "de"] + score["en", "fr"]) / 2)
+    assert found.as_target("de").mean == pytest.approx((score["en", "de"] + score["fr", "de"]) / 2)
+    assert found.as_target("en").mean == score["fr", "en"]
+    # The correlation, pair by pair.
+    pairs, rows = [pair for pair in score if len(set(pair)) == 2], order.distances()
+    distances = [rows[order.langs.index(a), order.langs.index(b)] for a, b in pairs]
+    assert found.distances == dict(zip(pairs, distances, strict=True))
+    losses = [score[a, a] - score[a, b] for a, b in pairs]
+    left, right = ([x - fmean(of) for x in of] for of in (distances, losses))
+    pearson = sum(a * b for a, b in zip(left, right, strict=True)) / math.hypot(*left)
+    assert found.correlation[0] == pytest.approx(pearson / math.hypot(*right))
+    assert f"over 4 pairs: Pearson {found.correlation[0]:.2f}" in found.told()[0]
+    assert found.notes == []
+    content = json.loads((tmp_path / "matrix.json").read_text("utf-8"))
+    assert content["as_source"]["en"] == found.as_source("en").mean
+    assert "| As-target |" in (tmp_path / "matrix.md").read_text("utf-8")
+
+
+def matrix_of(store: FeatureStore, folder: Path) -> LanguageMatrix:
+    recipe = parser_recipe("max_steps=20", "evaluate_every=20", "learning_rate=0.01")
+    return language_matrix(recipe, [1], store, folder)
+
+
+@pytest.mark.slow
+def test_the_command_trains_only_what_a_matrix_lacks(treebanks, tmp_path) -> None:
+    settings = [f"task.name=dependency.v1,data.dataset={NAME},model.use_syntax=false"]
+    given = [x for one in settings[0].split(",") for x in ("--set", one)]
+    given += ["--set", "max_steps=2", "--set", "max_length=32", "--store", treebanks]
+    command = ("matrix", "sample", *given, "--output", tmp_path, "--target", "de,fr")
+    assert parsebank(*command, "--source", "en").exit_code == 0
+    made = parsebank(*command)
+    assert made.exit_code == 0, made.output
+    assert "2 runs, of which 1 are done" in made.stderr
+    assert made.stdout.splitlines()[0] == "source / target\tde\tfr\tAs-source"
+
+
+def test_runs_go_to_the_workers_of_a_cluster(short, store, tmp_path) -> None:
+    from distributed import LocalCluster
+
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with LocalCluster(threads_per_worker=1, **options) as cluster:
+        how = {"dask": cluster.scheduler_address}
+        found = sweep(short, [DROPOUTS], [1], store, tmp_path / "dask", "dev", ["en"], **how)
+    here = sweep(short, [DROPOUTS], [1], store, tmp_path / "here", "dev", ["en"])
+    assert [x.scores for x in found.points] == [x.scores for x in here.points]
+    with LocalCluster(threads_per_worker=2, **options) as cluster:
+        how = {"dask": cluster.scheduler_address}
+        with pytest.raises(SpecError, match="--nthreads 1"):
+            sweep(short, [DROPOUTS], [1], store, tmp_path / "two", "dev", ["en"], **how)
+    with pytest.raises(SpecError, match="no Dask scheduler answers at tcp://127"):
+        sweep(short, [DROPOUTS], [1], store, tmp_path / "x", "dev", dask="tcp://127.0.0.1:1")

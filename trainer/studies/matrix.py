@@ -134,8 +134,8 @@ def language_matrix(
     """
     require_training()
     data = recipe.data
-    sources = sources or languages_in(store, recipe, data.train_split, data.dev_split)
-    targets = targets or languages_in(store, recipe, split)
+    sources = languages_in(store, recipe, sources, data.train_split, data.dev_split)
+    targets = languages_in(store, recipe, targets, split)
     points = {lang: points_of(recipe, [f"data.lang={lang}"], folder)[0] for lang in sources}
     failed = train_missing(list(points.values()), seeds, store, **how)
     score_missing(list(points.values()), seeds, store, split, targets, **how)
@@ -152,7 +152,7 @@ def language_matrix(
     done = next(run for point in points.values() for run in map(point.run, seeds) if run.is_done())
     metric = FinishedRun.read(done.folder).metric
     correlation = _correlation(cells, distances, notes)
-    facts = (data.dataset, metric, split, list(points), list(dict.fromkeys(targets)))
+    facts = (data.dataset, metric, split, sources, targets)
     found = LanguageMatrix(*facts, cells, distances, correlation, notes)
     write_json(folder / "matrix.json", found.to_json())
     (folder / "matrix.md").write_text(found.markdown(), "utf-8")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-from syntax.errors import ParsebankError, SpecError
+from syntax.errors import ParsebankError, SpecError, UnknownDatasetError
 from syntax.extras import missing_extra
+from syntax.registry import unknown_name
 from trainer import api
 from trainer.evaluation.tables import SeedScores
 from trainer.options import Recipe
@@ -55,6 +57,11 @@ def train_missing(
     """
     from trainer.stored import check_recipe
 
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise SpecError(
+            "a study trains each run in one process; start it without torchrun, and give `dask=` "
+            "to train several runs at once"
+        )
     runs = [point.run(seed) for seed in dict.fromkeys(seeds) for point in points]
     todo = [run for run in runs if not run.is_done()]
     for point in dict.fromkeys(run.point for run in todo):
@@ -122,27 +129,38 @@ def scored_languages(folder: Path, split: str) -> set[str]:
     return set(read_json(path, f"{path} is gone")["languages"] if path.exists() else ())
 
 
-def languages_in(store: FeatureStore, recipe: Recipe, *splits: str) -> list[str]:
-    """The languages that each of some splits of a recipe's dataset has."""
+def languages_in(
+    store: FeatureStore, recipe: Recipe, langs: Sequence[str], *splits: str
+) -> list[str]:
+    """Some languages of a recipe's dataset, or all that each of the splits has.
+
+    One that a split lacks is refused, before anything is trained for it.
+    """
     data = recipe.data
     infos = [info for info in store.datasets() if info.name == data.dataset]
     own = [one for one in infos if data.tokenizer in (one.tokenizer, one.tokenizer_fingerprint)]
     parts = {(part.split, part.lang) for info in own or infos for part in info.parts}
-    langs = sorted(
+    known = sorted(
         lang for lang in {lang for _, lang in parts} if all((one, lang) in parts for one in splits)
     )
-    if not langs:
+    if not known:
         raise SpecError(
             f"no language of {data.dataset} has examples in {' and '.join(splits)}; backfill "
             "them, or name other splits"
         )
-    return langs
+    for lang in langs:
+        if lang not in known:
+            where = f"language of {data.dataset} in {' and '.join(splits)}"
+            raise unknown_name(where, lang, known, UnknownDatasetError)
+    return list(dict.fromkeys(langs)) or known
 
 
 def train_run(
     recipe: Recipe, store: FeatureStore | str, folder: Path, observers: Observing = ()
 ) -> str:
     """Train a run, or go on from its checkpoint; gives the reason if it failed, else nothing."""
+    from torch import OutOfMemoryError
+
     from trainer.checkpoint import has_checkpoint
     from trainer.loop import CHECKPOINT
 
@@ -151,6 +169,8 @@ def train_run(
         api.train(recipe, store, folder, resume=goes_on, observers=observers)
     except ParsebankError as error:
         return error.message
+    except OutOfMemoryError as error:  # which a point with smaller batches need not meet
+        return str(error)
     return ""
 
 

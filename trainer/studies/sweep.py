@@ -110,7 +110,7 @@ def sweep(
     """
     require_training()
     points = points_of(recipe, settings, folder)
-    langs = langs or languages_in(store, recipe, split)
+    langs = languages_in(store, recipe, langs, split)
     failed = train_missing(points, seeds, store, **how)
     swept = [_swept(point, seeds, failed) for point in points]
     whole = [at for at, point in enumerate(swept) if not point.failed]

@@ -18,6 +18,7 @@ from tests.trainer.command import parsebank
 from tests.trainer.treebank import DOG, DU, EATEN, GO, NAME, append_treebank
 from tests.trainer.treebank import recipe as parser_recipe
 from trainer.evaluation.tables import systems_of
+from trainer.options.settings import with_settings
 from trainer.progress import Evaluation
 from trainer.results import read_result
 from trainer.studies.matrix import LanguageMatrix, language_matrix
@@ -83,7 +84,7 @@ def test_an_interrupted_sweep_goes_on_and_the_best_point_on_dev_is_scored(
     # The study is a folder of systems.
     assert {tuple(runs) for runs in systems_of([tmp_path]).values()} == {(1, 2)}
     with pytest.raises(SpecError, match=r"holds a run of model\.dropout=0 with other options"):
-        sweep(parser_recipe(), *study[1:])
+        sweep(with_settings(short, ["batch_size=4"]), *study[1:])
 
 
 def test_a_point_that_fails_is_told_and_never_chosen(short, store, tmp_path) -> None:
@@ -115,6 +116,8 @@ def test_the_command_sweeps_and_its_folder_makes_a_table(store_uri, tmp_path) ->
     assert f"training.{chosen['settings'][1]}" in shown.stdout
     refused = parsebank("sweep", "sample", *given, *where)
     assert "no language of sample has examples in test" in refused.output
+    refused = parsebank("sweep", "sample", *given, *where, "--split", "dev", "--lang", "en,ru")
+    assert "unknown language of sample in dev 'ru'" in refused.output
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_padding_is_cut_off_and_the_guided_layer_comes_last(
     config = SyntaxConfig(
         encoder=bert_config.to_dict(),
         attention=EAGER,
-        model={"name": "sgnet.v1"},
+        model={"name": "sgnet.v1", "masking": "as_released"},
         classes={"label": ["no", "yes", "maybe"]},
     )
     name = SgNetOptions().mask_name

@@ -152,7 +152,7 @@ def test_the_gradient_reaches_the_pieces_of_samples_alone(make_batch) -> None:
     B, L = batch.input_ids_BL.shape
     query, key = (torch.randn(B, 2, L, 4, requires_grad=True) for _ in range(2))
     rows = AttentionRows()
-    rows.keep(LayerAttention(query, key, batch.attention_mask_BL[:, None, None]))
+    rows.record(LayerAttention(query, key, batch.attention_mask_BL[:, None, None]))
     loss_of(batch, rows).backward()
     named = torch.zeros(B, L, dtype=torch.bool)
     for example, anchor, positive, negatives in samples_of(

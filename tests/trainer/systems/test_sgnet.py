@@ -68,7 +68,7 @@ def test_the_guided_attention_equals_its_slow_twin(
     """Equation 7. Fails on the release, whose scores of masked positions are not 0."""
     batch = batch_for(SgNetOptions(mask=variant), pad=2)
     encoder = model_of(bert_config, attention, mask=variant, masking=masking).encoder
-    layer, seen = encoder.guided.attention, {}
+    layer, seen = encoder.guided.attention.self, {}
     layer.register_forward_hook(
         lambda _, args, output: seen.update(states=args[0], output=output[0])
     )
@@ -86,7 +86,7 @@ def test_what_follows_the_attention_is_as_published(bert_config) -> None:
     guided = model_of(bert_config).encoder.guided
     wide, _, narrow, _ = guided.network
     context, states = torch.randn(2, 5, 16), torch.randn(2, 5, 16)
-    guided.attention.register_forward_hook(lambda *_: (context, None))
+    guided.attention.self.register_forward_hook(lambda *_: (context, None))
     found = guided(states, None)
     for b in range(2):
         for i in range(5):
@@ -161,7 +161,7 @@ def test_a_layer_without_a_mask_reads_no_tree(bert_config, batch_for) -> None:
 def test_a_layer_that_drops_the_mask_is_refused(bert_config) -> None:
     encoder = model_of(bert_config).encoder
     encoder.check_attention()
-    encoder.guided.attention.config._attn_implementation = "sdpa"
+    encoder.guided.attention.self.config._attn_implementation = "sdpa"
     with pytest.raises(SpecError, match="its attention was computed 0 times"):
         encoder.check_attention()
 

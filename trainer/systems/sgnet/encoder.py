@@ -34,7 +34,7 @@ class PublishedLayer(nn.Module):
     def __init__(self, encoder: PreTrainedModel) -> None:
         super().__init__()
         attention: Any = further_layer(encoder).attention
-        self.attention, config = attention.self, encoder.config
+        self.attention, config = nn.ModuleDict({"self": attention.self}), encoder.config
         self.network = nn.Sequential(
             nn.Linear(config.hidden_size, config.intermediate_size),
             nn.GELU(),
@@ -44,7 +44,7 @@ class PublishedLayer(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, states_BLD: Tensor, mask: Tensor, **options: Any) -> Tensor:
-        context_BLD = self.attention(states_BLD, mask, **options)[0]
+        context_BLD = self.attention["self"](states_BLD, mask, **options)[0]
         guided_BLD: Tensor = self.norm(self.network(context_BLD) + states_BLD)
         return guided_BLD
 

@@ -202,6 +202,7 @@ def test_the_command_trains_only_what_a_matrix_lacks(treebanks, tmp_path) -> Non
     assert made.stdout.splitlines()[0] == "source / target\tde\tfr\tAs-source"
 
 
+@pytest.mark.slow
 def test_runs_go_to_the_workers_of_a_cluster(short, store, tmp_path) -> None:
     from distributed import LocalCluster
 

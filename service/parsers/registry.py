@@ -150,17 +150,13 @@ def _indexed(parts: Iterable[Iterable[ModelFile]]) -> _Index:
         found.setdefault(model.name, model)
     models = tuple(found.values())
     backwards = models[::-1]
-    several = [model for model in backwards if len({*map(language_code, model.langs)}) > 1]
+    # A model of one language answers for it before one of several.
+    one_last = sorted(backwards, key=lambda model: len({*map(language_code, model.langs)}) == 1)
     return _Index(
         models,
         {model.name.lower(): model for model in backwards},
         {model.name.lower().partition("/")[2]: model for model in backwards},
-        # A model of one language answers for it before one of several.
-        {
-            language_code(code): model
-            for model in (*several, *(one for one in backwards if one not in several))
-            for code in model.langs
-        },
+        {language_code(code): model for model in one_last for code in model.langs},
     )
 
 

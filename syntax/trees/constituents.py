@@ -151,7 +151,7 @@ def _leaf(tokens: Tokens, at: int, name: str) -> tuple[str, str] | None:
 
 
 def _kept(found: list[Constituent], words: int) -> tuple[Constituent, ...]:
-    """Those that have words; a top without a label only where it has several parts."""
+    """Constituents with words; the top without a label only where it has several parts."""
     kept = [one for one in found if one.start < one.end]
     if kept and not kept[0].label:
         several = words > 1 and (len(kept) < 2 or kept[1][1:] != (0, words))

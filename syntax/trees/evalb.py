@@ -147,7 +147,7 @@ def bracket_counts(gold: ConstituentTree, system: ConstituentTree) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What counts of a tree; the ends of constituents are among the words that count."""
+    """The counted part of a tree; ends of constituents are places among its words."""
 
     words: list[str]
     tags: list[str]
@@ -172,7 +172,7 @@ class _Counted:
 
 
 def _common(ours: Iterable[tuple[object, ...]], theirs: Iterable[tuple[object, ...]]) -> int:
-    """Of n equal ones here and m there, the smaller number matches."""
+    """Number of matches: of n equal ones here and m there, the smaller number."""
     return (Counter(ours) & Counter(theirs)).total()
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from trainer.options import TaskOptions
 
 Equal = Literal["count", "range"]
-"""What bins have in common: about as many items each, or their width."""
+"""Bins of about as many items each, or of one width."""
 
 Row: TypeAlias = Sequence[str | float | None]
 Lines: TypeAlias = tuple[tuple[str, ...], list[Row]]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from syntax.errors import SpecError
 from syntax.labels import field_of
+from syntax.matrices import tree_depth, tree_distance
 from syntax.registry import unknown_name
 from trainer.evaluation.compare import added_shares
 from trainer.evaluation.families import family_of
@@ -90,7 +91,7 @@ class Part:
 
 
 class Item(NamedTuple):
-    """What is grouped: an example, a word, or a label of an example.
+    """An example, a word, or a label of an example, in its group.
 
     Attributes:
         example: Name of its example.
@@ -187,22 +188,9 @@ def _words_apart(parse: Parse, one: list[int], other: list[int]) -> int:  # noqa
 
 def _edges_apart(parse: Parse, one: list[int], other: list[int]) -> int | None:
     """Edges of the shortest path between a word of each; None between two sentences."""
-    paths = [_up(parse, at) for at in one], [_up(parse, at) for at in other]
-    lengths = [
-        min(ours.index(node) + theirs.index(node) for node in ours if node in theirs)
-        for ours in paths[0]
-        for theirs in paths[1]
-        if ours[-1] == theirs[-1]
-    ]
-    return min(lengths, default=None)
-
-
-def _up(parse: Parse, word: int) -> list[int]:
-    """A word and its ancestors, to the root."""
-    parents, path = parse.parents(), [word]
-    while parents[path[-1]] >= 0:
-        path.append(int(parents[path[-1]]))
-    return path
+    distances = tree_distance(parse.parents())
+    least = int(distances[np.ix_(one, other)].min())
+    return None if least == np.iinfo(distances.dtype).max else least
 
 
 def _by_word(key: Callable[[Parse], Sequence[Key]]) -> Items:
@@ -259,7 +247,7 @@ def _directions(parse: Parse) -> list[str | None]:
 
 
 def _depths(parse: Parse) -> list[int]:
-    return [len(_up(parse, at)) - 1 for at in range(parse.word_count)]
+    return [int(depth) for depth in tree_depth(parse.parents())]
 
 
 def _labels(part: Part, metric: str) -> Iterator[Item]:

@@ -99,10 +99,18 @@ def difference(
     score = _Score(np.concatenate([one, other]), metric)
     first, second = np.split(np.arange(2 * len(one)), 2)
     options = {"n_resamples": resamples, "batch": score.batch, "vectorized": True}
-    low, high, bootstrap = _bootstrap(score, first, second, options, confidence, seed)
+
+    def gap(x: Any, y: Any, axis: int) -> Any:  # noqa: ARG001
+        return score(x) - score(y)
+
+    found = _bootstrap((first, second), gap, options, confidence, seed)
+    interval, distribution = found.confidence_interval, found.bootstrap_distribution
+    # The systems as they are count as one resample more, as in scipy's permutation test.
+    least = 1 + min(int((distribution <= 0).sum()), int((distribution >= 0).sum()))
+    bootstrap = min(1.0, 2 * least / (1 + len(distribution)))
     permutation = _scipy_stats().permutation_test(
         (first, second),
-        lambda x, y, axis: score(x) - score(y),  # noqa: ARG005
+        gap,
         permutation_type="samples",
         rng=np.random.default_rng(seed),
         **options,
@@ -110,7 +118,8 @@ def difference(
     scores = (float(score(first)), float(score(second)))
     tests = (bootstrap, float(permutation.pvalue))
     t_test = paired_t_test(one, other) if metric is ratio else None
-    return Difference(*scores, low, high, confidence, *tests, t_test)
+    bounds = (float(interval.low), float(interval.high))
+    return Difference(*scores, *bounds, confidence, *tests, t_test)
 
 
 def paired_t_test(one: Floats, other: Floats) -> float:
@@ -155,20 +164,13 @@ def interval(
     The score is a mean over R.
     """
     score = _Score(shares, metric)
-    found = (
-        _scipy_stats()
-        .bootstrap(
-            (np.arange(len(shares)),),
-            lambda x, axis: score(x),  # noqa: ARG005
-            method="percentile",
-            confidence_level=confidence,
-            n_resamples=resamples,
-            batch=score.batch,
-            vectorized=True,
-            rng=np.random.default_rng(seed),
-        )
-        .confidence_interval
-    )
+    options = {"n_resamples": resamples, "batch": score.batch, "vectorized": True}
+
+    def alone(x: Any, axis: int) -> Any:  # noqa: ARG001
+        return score(x)
+
+    whole = (np.arange(len(shares)),)
+    found = _bootstrap(whole, alone, options, confidence, seed).confidence_interval
     return float(found.low), float(found.high)
 
 
@@ -205,28 +207,21 @@ class _Score:
 
 
 def _bootstrap(
-    score: _Score,
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
+    samples: tuple[NDArray[np.int64], ...],
+    statistic: Callable[..., Floats],
     options: dict[str, Any],
     confidence: float,
     seed: int,
-) -> tuple[float, float, float]:
-    found = _scipy_stats().bootstrap(
-        (first, second),
-        lambda x, y, axis: score(x) - score(y),  # noqa: ARG005
-        paired=True,
+) -> Any:
+    return _scipy_stats().bootstrap(
+        samples,
+        statistic,
+        paired=len(samples) > 1,
         method="percentile",
         confidence_level=confidence,
         rng=np.random.default_rng(seed),
         **options,
     )
-    differences = found.bootstrap_distribution
-    # The systems as they are count as one resample more, as in scipy's permutation test.
-    least = 1 + min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    interval = found.confidence_interval
-    p = min(1.0, 2 * least / (1 + len(differences)))
-    return float(interval.low), float(interval.high), p
 
 
 def _scipy_stats() -> Any:

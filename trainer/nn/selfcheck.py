@@ -71,9 +71,8 @@ def check_attends_locally(
     check_reads_scores(encoder, near=torch.ones(1, 1, 1, dtype=torch.bool))
     what = "the attention of its layers"
     with _trial(encoder, encoder, what) as batch, _everything_local(gates):
-        length = batch.input_ids_BL.shape[1]
-        near_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
-        layer = LayerSyntax(score_BNLL=_forbidding(length))
+        near_BLL = _hiding(batch)
+        layer = LayerSyntax(score_BNLL=_forbidding(near_BLL.shape[1]))
         count = int(encoder.config.num_hidden_layers)
         parts = [layer if str(number) in gates else None for number in range(count)]
         pieces = (batch.input_ids_BL, batch.attention_mask_BL, batch.token_type_ids_BL)
@@ -98,10 +97,7 @@ def check_layer_obeys(
 ) -> None:
     """Refuse a further layer that reads what its mask, the extra ``name``, forbids."""
     with _trial(module, encoder, "a further layer of its kind") as batch:
-        length = batch.input_ids_BL.shape[1]
-        mask_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
-        states_BLD = torch.linspace(-2, 2, length * encoder.config.hidden_size).sin()
-        states_BLD = states_BLD.view(1, length, -1).repeat(len(batch), 1, 1)
+        mask_BLL, states_BLD = _hiding(batch), _waves(batch, encoder.config.hidden_size)
         changed_BLD = states_BLD.clone()
         changed_BLD[:, HIDDEN] *= -1
         others = _others(batch.attention_mask_BL)
@@ -121,7 +117,7 @@ def check_hides(encoder: PreTrainedModel, forward: Callable[[SyntaxBatch, Tensor
         pieces_BL = batch.input_ids_BL.clone()
         pieces_BL[:, HIDDEN] = pieces_BL[:, HIDDEN + 1]
         changed = replace(batch, input_ids_BL=pieces_BL)
-        hiding_BLL = (_forbidding(pieces_BL.shape[1]) == 0)[0].expand(len(batch), -1, -1)
+        hiding_BLL = _hiding(batch)
         others = _others(batch.attention_mask_BL)
         expected, found = (forward(one, hiding_BLL)[others] for one in (batch, changed))
         _check_same(found, expected, forward(changed, torch.ones_like(hiding_BLL))[others])
@@ -136,10 +132,7 @@ def check_layer_multiplies(
     ``forward`` also takes the ``recorder`` of the layer's attention.
     """
     with _trial(module, encoder, "a further layer of its kind") as batch:
-        length = batch.input_ids_BL.shape[1]
-        mask_BLL = (_forbidding(length) == 0)[0].expand(len(batch), -1, -1)
-        states_BLD = torch.linspace(-2, 2, length * encoder.config.hidden_size).sin()
-        states_BLD = states_BLD.view(1, length, -1).repeat(len(batch), 1, 1)
+        mask_BLL, states_BLD = _hiding(batch), _waves(batch, encoder.config.hidden_size)
         layers = _Layers()
         forward(states_BLD, replace(batch, extras={name: mask_BLL}), recorder=layers)
         if len(layers) != 1:
@@ -159,7 +152,7 @@ def check_layer_multiplies(
 
 
 class _Layers(list[LayerAttention]):
-    """What each layer attends with."""
+    """Attention of each layer, as it comes."""
 
     def record(self, layer: LayerAttention) -> None:
         self.append(layer)
@@ -226,6 +219,18 @@ def _forbidding(length: int) -> Tensor:
     scores[..., HIDDEN] = -1e9
     scores[..., HIDDEN, HIDDEN] = 0
     return scores
+
+
+def _hiding(batch: SyntaxBatch) -> Tensor:
+    """True where `_forbidding` forbids nothing. *Shape:* (B, L, L), bool."""
+    return (_forbidding(batch.input_ids_BL.shape[1]) == 0)[0].expand(len(batch), -1, -1)
+
+
+def _waves(batch: SyntaxBatch, width: int) -> Tensor:
+    """States that differ everywhere. *Shape:* (B, L, D)."""
+    length = batch.input_ids_BL.shape[1]
+    states_LD = torch.linspace(-2, 2, length * width).sin().view(length, width)
+    return states_LD.repeat(len(batch), 1, 1)
 
 
 def _others(real_BL: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ def best_trees(scores_BFF: Tensor, lengths_B: Tensor) -> list[list[tuple[int, in
 
 
 def _chart(scores_BFF: Tensor, combine: Callable[[Tensor], Tensor]) -> list[Tensor]:
-    """What is within the stretches of each width from 1 on, by their starts. *Shape:* (B, N) each.
+    """Totals within the stretches of each width from 1 on, by their starts. *Shape:* (B, N) each.
 
     ``combine`` reduces the sums of the two parts of all divisions of all stretches of a width. So
     there are as many steps as words. Padding comes behind the words, and reaches none of their

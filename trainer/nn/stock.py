@@ -204,14 +204,14 @@ def before_attention(
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:
-    """A new layer of the encoder's kind; it reads the first entry of ``syntax``."""
+    """A new layer of the encoder's kind, with the number behind its last."""
     if isinstance(encoder, transformer.TransformerEncoder):
         return encoder.further_layer()
     layers = layers_of(encoder)
     kind: Callable[..., nn.Module] = type(layers[0])
     if "layer_idx" not in signature(kind).parameters:
         raise _other_layers(encoder)
-    return kind(encoder.config, layer_idx=0)
+    return kind(encoder.config, layer_idx=len(layers))
 
 
 def is_causal(encoder: PreTrainedModel) -> bool:

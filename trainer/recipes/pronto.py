@@ -74,7 +74,7 @@ def nonpronominal_mention_sla() -> Recipe:
 
 
 def proper_noun_subject_sla() -> Recipe:
-    """Whether a proper noun is in the subject, for an exported MicroBERT with local attention."""
+    """Proper nouns in the subject, for an exported MicroBERT with local attention."""
     return with_local_attention(proper_noun_subject())
 
 

@@ -144,10 +144,10 @@ def language_matrix(
         for source, point in points.items()
         for target, cell in cells_of(point, seeds, split, targets).items()
     }
-    if not cells:
-        reasons = "".join(f"\n  {one}: {reason}" for one, reason in failed.items())
-        raise SpecError(f"no run has a score, so there is no matrix:{reasons}")
     notes = [f"{one}: {reason}" for one, reason in failed.items()]
+    if not cells:
+        reasons = "".join(f"\n  {note}" for note in notes)
+        raise SpecError(f"no run has a score, so there is no matrix:{reasons}")
     distances = _distances(store, [pair for pair in cells if pair[0] != pair[1]], notes)
     done = next(run for point in points.values() for run in map(point.run, seeds) if run.is_done())
     metric = FinishedRun.read(done.folder).metric

@@ -193,9 +193,8 @@ class QaScorer:
         start_BL, end_BL = output.logits[START], output.logits[END]
         ours_BL = batch.extra("segment_ids") == options.segment
         score_B, first_B, last_B = best_spans(start_BL, end_BL, ours_BL, options.max_answer)
-        if (
-            SENTENCE in output.logits
-        ):  # the best span of a sequence with any position of the passage
+        if SENTENCE in output.logits:
+            # The best span of a sequence that has any position of the passage.
             score_B = output.logits[SENTENCE].masked_fill(score_B == -torch.inf, -torch.inf)
         null_B = start_BL[:, 0] + end_BL[:, 0]
         spans = spans_of_text(arrays, first_B.cpu().numpy(), last_B.cpu().numpy() + 1)

@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "transformer.v1": BUILT,
     "udprlm.v1": (*BUILT, 'labels=["_", "APP", "det", "root"]', "usi_width=4"),
 }
-"""What each system needs to read the sample."""
+"""Settings with which each system reads the sample."""
 
 WITHOUT_PARTS = {"blocking.v1", "pascal.v1", "stock.v1", "transformer.v1"}
 """Systems that add no weights to the stock encoder."""

@@ -39,7 +39,7 @@ def stock_states(encoder_config, encoder, batch):
 
 
 def slow_attention(attention, states, mask, masking):
-    """Of one example, by equation 7: one head and one position at a time."""
+    """Attention of one example by equation 7, one head and one position at a time."""
     heads, size = attention.num_attention_heads, attention.attention_head_size
     out = torch.zeros_like(states)
     for head in range(heads):

@@ -9,7 +9,7 @@ Special tokens see everything and are seen by everything, which is our choice: w
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +20,6 @@ from trainer.nn.attention import LayerSyntax, check_reads_syntax, never_empty
 from trainer.nn.encoder import StockEncoder
 from trainer.nn.selfcheck import check_reads_scores
 from trainer.systems.blocking.options import BlockingOptions
-
-if TYPE_CHECKING:
-    from trainer.options import Recipe
-    from trainer.requirements import DataProfile
 
 
 class BlockingEncoder(StockEncoder):
@@ -40,9 +36,6 @@ class BlockingEncoder(StockEncoder):
             layers = int(self.encoder.config.num_hidden_layers)
             options["syntax"] = [LayerSyntax(score_BNLL=score_B1LL)] * layers
         return super().forward(batch, **options)
-
-    def prepare(self, recipe: Recipe, profile: DataProfile) -> None:  # noqa: ARG002
-        self.check_attention()
 
     def check_attention(self) -> None:
         if self.options.use_syntax:

@@ -172,8 +172,10 @@ class SgNetEncoder(Encoder):
             seen_BLL = batch.extra(self.sgnet.mask_name)
         elif self.sgnet.masking == "as_published":
             factor_B1LL = batch.extra(self.sgnet.mask_name)[:, None].to(states_BLD.dtype)
-            heads = int(self.encoder.config.num_attention_heads)
-            options["syntax"] = [LayerSyntax(factor_BKLL=factor_B1LL.expand(-1, heads, -1, -1))]
+            config = self.encoder.config
+            heads, layers = int(config.num_attention_heads), int(config.num_hidden_layers)
+            part = LayerSyntax(factor_BKLL=factor_B1LL.expand(-1, heads, -1, -1))
+            options["syntax"] = [part] * (layers + 1)  # for whatever number the layer has
         mask = self._attention_mask(never_empty(seen_BLL, batch), states_BLD.dtype)
         guided_BLD: Tensor = self.guided(states_BLD, mask, **options)
         return guided_BLD

@@ -16,10 +16,10 @@ demo: $(VENV)/.train  ## The whole journey on the bundled sample: parse, backfil
 	$(BIN)/parsebank demo
 
 test: $(VENV)/.dev  ## The tests (minutes); set PARSEBANK_DATA to include those on real data
-	$(BIN)/python -m pytest -n logical --dist loadfile
+	$(BIN)/python -m pytest -n logical --dist loadfile --durations=30 --durations-min=2
 
 slow: $(VENV)/.dev  ## The tests that take long
-	$(BIN)/python -m pytest -m slow -n logical --dist loadfile
+	$(BIN)/python -m pytest -m slow -n logical --dist loadfile --durations=60 --durations-min=5
 
 check: $(VENV)/.dev docs  ## Lint, formatting, types and the pages
 	$(BIN)/ruff check .

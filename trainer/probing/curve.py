@@ -166,7 +166,8 @@ def _classes(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -
 
         main = [tried(gold, options.classifier, seed) for seed in options.seeds]
         # Logistic regression has one optimum, whatever the seed.
-        others = {"linear": [tried(gold, linear, options.seeds[0])]}
+        same = options.classifier == linear
+        others = {"linear": main[:1] if same else [tried(gold, linear, options.seeds[0])]}
         if options.control and of_words:
             others["control"] = [
                 tried(control(seed), options.classifier, seed) for seed in options.seeds

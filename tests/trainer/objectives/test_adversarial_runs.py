@@ -166,7 +166,7 @@ def test_an_interrupted_run_resumes_to_the_same_losses(store, tmp_path, stop) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gan", "wgan", "reversal"])
+@pytest.mark.parametrize("method", ["wgan", "reversal"])
 def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(
     tmp_path, tokenizer, without_dropout, method
 ) -> None:

@@ -319,8 +319,8 @@ def test_a_run_of_sg_net_has_its_own_layer_above_the_encoder(store_uri, tmp_path
     trained = parsebank("train", "sgnet-snli", *where, "--output", str(run), *sets)
     assert trained.exit_code == 0, trained.output
     asked = ("--task", "upos", "--mask", "--splits", "train,dev,dev", "--dataset", "sample")
-    quick = ("--hidden", "4", "--dropout", "0", "--seeds", "1", "--no-control", "--json")
-    found = parsebank("probe", str(run), *where, *asked, *quick)
+    quick = ("--hidden", "4", "--dropout", "0", "--seeds", "1", "--examples", "5")
+    found = parsebank("probe", str(run), *where, *asked, *quick, "--no-control", "--json")
     assert found.exit_code == 0, found.output
     layers = [one["layer"] for one in json.loads(found.stdout)["tasks"]["upos"]["layers"]]
     assert layers == [0, 1, 2, 3, MASK]

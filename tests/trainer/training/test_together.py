@@ -67,12 +67,10 @@ NOTHING_DRAWN = ("model.layer_dropout=0", "model.dropout=0")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["microbert-mlm-xpos", "microbert-mlm-xpos-phrase-tree-sla"])
-def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(
-    uri, tmp_path: Path, name: str
-) -> None:
+def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(uri, tmp_path: Path) -> None:
     """Four steps of eight examples; the batches of a step are those of both processes."""
     settings = (*NOTHING_DRAWN, "max_steps=4", "precision=fp32", "training.threads=1")
+    name = "microbert-mlm-xpos-phrase-tree-sla"
     one, two = tmp_path / "one", tmp_path / "two"
     finish(uri, one, recipe_of(name, *settings), 1)
     finish(uri, two, recipe_of(name, *settings, "accumulation=1"), 1, TWO)

@@ -31,12 +31,12 @@ def show_outcome(outcome: Outcome, seconds: float, as_json: bool = False) -> Non
                 typer.echo(f"{job.id}: {failure}", err=True)
     if outcome.forecasts:
         show_forecasts(outcome.forecasts)
-    for line in _notes(outcome):
+    for line in notes(outcome):
         typer.echo(line, err=True)
     return None
 
 
-def _notes(outcome: Outcome) -> list[str]:
+def notes(outcome: Outcome) -> list[str]:
     unlabelled, cut = outcome.unlabelled.items(), outcome.cut.items()
     return [
         *(f"{part}: {count:,} examples without label" for part, count in unlabelled),

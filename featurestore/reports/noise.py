@@ -19,7 +19,7 @@ from featurestore.tables.encode.columns import binary_numbers
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.schema import MATRIX_BLOBS
 from syntax.alignment import batch_features
-from syntax.errors import SpecError, UnknownKeyError
+from syntax.errors import UnknownKeyError
 from syntax.fingerprint import Fingerprint, fingerprint
 from syntax.trees.noise import Noise, noisy_parse
 
@@ -55,9 +55,11 @@ class NoiseReport:
 
 
 def add_noise(store: FeatureStore, data: FeatureDataset, noise: Noise, name: str) -> NoiseReport:
-    """Write a copy of a dataset whose parses are noisy; what is written already stays."""
-    if name == data.name:
-        raise SpecError(f"the noisy dataset needs a name of its own, not {name!r}")
+    """Write a copy of a dataset whose parses are noisy; what is written already stays.
+
+    Under the dataset's own name it has the examples twice, as after a backfill by another parser:
+    readers then choose one.
+    """
     report = NoiseReport()
     for part in data.parts:
         chosen = np.flatnonzero(data.rows.part == data.rows.parts.index(part))
@@ -75,6 +77,7 @@ def noisy_parser(store: FeatureStore, parser: str, noise: Noise) -> Fingerprint:
     what = "+".join(sorted(set(noise.kinds)))
     title = f"{known.get('name', parser[:12])}~{what}-{noise.share:g}-{noise.seed}"
     described = {**known, **content, "name": title}
+    described.pop("las", None)  # of the trees without noise
     if several := known.get("parsers"):  # of the texts of an example, in their order
         described["parsers"] = [noisy_parser(store, each, noise) for each in several]
     store.describe(key, "parser", described)

@@ -76,7 +76,7 @@ class ParserIdentity:
         name: Backend and model, such as ``udpipe/english-ewt``.
         langs: ISO codes that it serves; empty if unknown.
         content: Backend, its version, model name, SHA-256 of the model's file, options.
-        origin: Facts that decide nothing: treebank, licence.
+        origin: Facts that decide nothing: treebank, licence, LAS (`records.card_las`).
     """
 
     name: str

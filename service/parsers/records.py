@@ -119,6 +119,16 @@ def model_card(path: Path) -> dict[str, Any]:
     return card
 
 
+def card_las(card: Mapping[str, Any]) -> float | None:
+    """LAS of running text on the test set, of the first treebank if there are several."""
+    scores = card.get("scores")
+    if isinstance(scores, dict) and "test" not in scores:
+        scores = next(iter(scores.values()), None)
+    for key in ("test", "raw", "LAS"):
+        scores = scores.get(key) if isinstance(scores, dict) else None
+    return scores if isinstance(scores, int | float) else None
+
+
 def read_records(folder: Path) -> dict[str, ModelRecord]:
     """Records by name; empty if there are none. Refuses a newer format."""
     path = folder / FILE_NAME

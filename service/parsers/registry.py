@@ -16,6 +16,7 @@ from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
 from service.parsers.files import regular_file, unreadable
 from service.parsers.languages import language_code, language_of
+from service.parsers.records import card_las
 from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
 from service.parsers.text.backend import TEXT_PARSER
@@ -100,9 +101,8 @@ def identify(model: ModelFile) -> ParserIdentity:
         "sha256": found,
         "options": dict(backend.options),
     }
-    origin = {
-        fact: str(model.card[fact]) for fact in ("treebank", "licence") if model.card.get(fact)
-    }
+    facts = {**model.card, "las": card_las(model.card)}
+    origin = {fact: str(facts[fact]) for fact in ("treebank", "licence", "las") if facts.get(fact)}
     return ParserIdentity(model.name, model.langs, content, origin)
 
 

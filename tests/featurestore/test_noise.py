@@ -48,9 +48,19 @@ def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> Non
     assert data.fingerprints != noisy.dataset("pairs").fingerprints
 
 
-def test_a_second_run_writes_nothing_and_may_not_replace_its_dataset(noisy: FeatureStore) -> None:
-    with pytest.raises(SpecError, match="name of its own"):
-        add_noise(noisy, noisy.dataset("pairs"), Noise(0.1), "pairs")
+def test_noise_in_the_dataset_itself_is_chosen_as_another_parser(whole: FeatureStore) -> None:
+    before = whole.dataset("pairs")
+    for _ in range(2):
+        add_noise(whole, whole.dataset("pairs", parser=PARSER), Noise(0.5), "pairs")
+    with pytest.raises(SpecError, match="choose one of them"):
+        whole.dataset("pairs")
+    assert whole.dataset("pairs", parser=PARSER).fingerprints == before.fingerprints
+    noisy = whole.dataset("pairs", parser=f"{before.parsers[PARSER]['name']}~heads-0.5-0")
+    assert len(noisy) == len(before)
+    assert not validate_store(whole, deep=True).problems
+
+
+def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
     version = noisy.dataset("noisy").version
     report = add_noise(noisy, noisy.dataset("pairs"), Noise(0.3, ("heads", "labels")), "noisy")
     assert (report.written, report.examples) == (0, len(noisy.dataset("pairs")))

@@ -13,7 +13,7 @@ from trainer.commands.picture import picture
 from trainer.commands.predict import predict
 from trainer.commands.probe import probe
 from trainer.commands.reproduce import reproduce
-from trainer.commands.studies import matrix, sweep
+from trainer.commands.studies import matrix, parsers, sweep
 from trainer.commands.tables import tables
 from trainer.commands.train import train
 from trainer.commands.train_parser import train_parser
@@ -28,6 +28,9 @@ def register(app: typer.Typer) -> None:
     app.command()(tables)
     app.command()(sweep)
     app.command()(matrix)
+    study = typer.Typer(help="Studies of one variable.", no_args_is_help=True)
+    study.command("parsers")(parsers)
+    app.add_typer(study, name="study")
     app.command()(predict)
     app.command()(picture)
     app.command()(verify)

@@ -1,4 +1,4 @@
-"""Sweeps and matrices of tiny runs: chosen by dev, interrupted and resumed, failed, on Dask."""
+"""Studies of tiny runs: chosen by dev, interrupted and resumed, failed, on Dask."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import pytest
 
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.reports.word_order import word_order
-from syntax.errors import SpecError
+from service.parsers import Limits, ParseInput
+from syntax.errors import SpecError, UnknownParserError
 from syntax.fingerprint import fingerprint
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.trainer.command import parsebank
 from tests.trainer.treebank import DOG, DU, EATEN, GO, NAME, append_treebank
 from tests.trainer.treebank import recipe as parser_recipe
+from trainer.evaluation.compare import compare
 from trainer.evaluation.tables import systems_of
 from trainer.options.settings import with_settings
 from trainer.progress import Evaluation
 from trainer.results import read_result
+from trainer.studies.grid import folder_name
 from trainer.studies.matrix import LanguageMatrix, language_matrix
+from trainer.studies.parsers import parser_study
 from trainer.studies.sweep import sweep
 
 DROPOUTS = "model.dropout=0,0.5"
@@ -218,3 +222,79 @@ def test_runs_go_to_the_workers_of_a_cluster(short, store, tmp_path) -> None:
             sweep(short, [DROPOUTS], [1], store, tmp_path / "two", "dev", ["en"], **how)
     with pytest.raises(SpecError, match="no Dask scheduler answers at tcp://127"):
         sweep(short, [DROPOUTS], [1], store, tmp_path / "x", "dev", dask="tcp://127.0.0.1:1")
+
+
+@pytest.fixture
+def parsed(tmp_path, sample_rows, append_rows, english) -> str:
+    """A store of some pairs with the parses behind them, as a backfill leaves it."""
+    uri = str(tmp_path / "store")
+    with open_store(uri) as store:
+        store.describe(english.identity.fingerprint, "parser", english.identity.description)
+        for split, count in (("train", 16), ("dev", 12)):
+            rows = sample_rows[split][:count]
+            append_rows(store, rows, split, "en")
+            texts: dict[str, str] = {}
+            for row in rows:
+                texts |= zip(row.parse_keys, row.texts, strict=True)
+            for key, text in texts.items():
+                parse = english.parse(ParseInput("raw", text=text), Limits())
+                record = ParseRecord(key, "en", english.identity.fingerprint, "raw", parse)
+                store.parses.append([record])
+    return uri
+
+
+UDPIPE, NOISY = "udpipe/english-ewt", "udpipe/english-ewt~heads-0.5-0"
+
+
+def test_a_study_of_parsers_compares_each_with_the_first(short, parsed, tmp_path) -> None:
+    runs = {name: tmp_path / folder_name([f"data.parser={name}"]) for name in (UDPIPE, NOISY)}
+    study = (short, [UDPIPE], [1])
+    with open_store(parsed) as store:
+        found = parser_study(*study, store, tmp_path, "dev", noise=[0.5])
+        told: list[str] = []
+        assert parser_study(*study, store, tmp_path, "dev", noise=[0.5], told=told.append) == found
+        assert told == ["2 runs, of which 2 are done"]
+        with pytest.raises(UnknownParserError, match="not by 'stanza/en'"):
+            parser_study(short, [UDPIPE, "stanza/en"], [1], store, tmp_path / "other", "dev")
+        assert not (tmp_path / "other").exists()
+    first, noisy = found.parsers
+    assert (first.parser, first.las, first.difference) == (UDPIPE, 75.8, None)
+    assert (noisy.parser, noisy.las) == (NOISY, None)
+    for row in found.parsers:
+        assert row.examples == 16
+        assert row.scores["en"].scores == {1: of_language(runs[row.parser] / "seed1", "en")}
+    (line,) = compare(runs[NOISY], runs[UDPIPE], "dev").lines
+    assert noisy.difference == line
+    assert (found.columns, found.notes) == (["en"], [])
+    content = json.loads((tmp_path / "parsers.json").read_text("utf-8"))
+    assert content["parsers"][1]["difference"]["seeds"] == {
+        seed: list(pair) for seed, pair in line.seeds.items()
+    }
+    assert "| parser | LAS |" in (tmp_path / "parsers.md").read_text("utf-8")
+    # `tables` reads the folder.
+    systems = systems_of([tmp_path])
+    assert len(systems) == 2
+    assert all(NOISY in name or f"={json.dumps(UDPIPE)}" in name for name in systems)
+
+
+@pytest.mark.slow
+def test_the_command_parses_trains_and_compares(tmp_path) -> None:
+    command = ("study", "parsers", "sample", "--store", tmp_path / "store", "--split", "dev")
+    command += ("--set", "max_steps=2", "--output", tmp_path / "runs", "--seeds", "1")
+    given = ("--parser", "english-ewt", "--parser", "parsebank/english", "--noise", "0.2")
+    missing = parsebank(*command, *given)
+    assert "sample" in missing.output
+    assert missing.exit_code == 1
+    made = parsebank(*command, *given, "--benchmark", "sample")
+    assert made.exit_code == 0, made.output
+    lines = [line.split("\t") for line in made.stdout.splitlines()]
+    assert lines[0][:5] == ["parser", "LAS", "examples", "en", "- first"]
+    assert [line[:2] for line in lines[1:]] == [
+        [UDPIPE, "75.80"],
+        ["parsebank/english", "87.19"],
+        ["udpipe/english-ewt~heads-0.2-0", "–"],
+    ]
+    assert "sample dev en by parsebank/english: 100 stored, 0 already, 0 dropped" in made.stderr
+    again = parsebank(*command, *given, "--benchmark", "sample")
+    assert "0 stored, 100 already" in again.stderr
+    assert "3 runs, of which 3 are done" in again.stderr

@@ -1,4 +1,4 @@
-"""Put a parser that Parsebank trained into the models folder, with tokenizer and segmenter."""
+"""Put a parser that Parsebank trained, or the card of a remote one, into the models folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from service.models.download import Downloader, open_client
 from service.models.pull import pull
 from service.parsers.base import ModelFile
 from service.parsers.discovery import models_in
+from service.parsers.languages import language_of
 from service.parsers.records import ModelRecord, RecordedFile, model_card
 from service.parsers.registry import BACKENDS, find_parser, list_models, serves
+from service.parsers.udpipe2 import backend as udpipe2
 from service.parsers.words.folder import BACKEND, CARD, FAMILY, SEGMENTATION
 from service.settings import Settings
 from service.tokenizers import LoadedTokenizer, load_tokenizer
-from syntax.errors import ConflictError, ModelLoadError, SpecError
+from syntax.errors import ConflictError, ModelLoadError, SpecError, UnknownModelError
+from syntax.files import write_whole
 from syntax.fingerprint import file_sha256
 from syntax.parsing.folder import RELATIONS, TOKENIZER, WORDS
+from syntax.registry import unknown_name
 
 NO_WORDS: Final = "none"
 
@@ -94,10 +98,37 @@ def add(
         return pull(offer, models_dir, Downloader(client), source=str(source or exported))
 
 
-def check_name(name: str, models_dir: Path) -> None:
+def add_remote(
+    name: str, url: str, models_dir: Path, *, lang: str | None = None, licence: str | None = None
+) -> Path:
+    """Write the card of a model of the UDPipe 2 service at ``url``; returns its file.
+
+    The name is one that the service lists. No text is sent.
+    """
+    check_name(name, models_dir, udpipe2.FAMILY)
+    address = url.rstrip("/")
+    with udpipe2.open_service() as client:
+        found = udpipe2.ask(client, "GET", f"{address}/models", "models")["models"]
+    if name not in found:
+        alike = [one for one in found if one.startswith(name)]
+        raise unknown_name(f"model of {address}", name, alike or found, UnknownModelError)
+    missing = sorted({"tokenizer", "tagger", "parser"}.difference(found[name]))
+    if missing:
+        raise SpecError(f"{name} of {address} has no {' and no '.join(missing)}; add another")
+    language = lang or language_of(name)
+    if language is None:
+        raise SpecError(f"{name} does not say of which language it is; say so: `lang=`")
+    card = {"url": address, "model": name, "language": language, "licence": licence}
+    path = models_dir / udpipe2.FAMILY / f"{name}.{udpipe2.FAMILY}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, f"{json.dumps(card, indent=2)}\n".encode())
+    return path
+
+
+def check_name(name: str, models_dir: Path, family: str = FAMILY) -> None:
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise SpecError(f"{name!r} is no name for a model; use letters, digits, and any of . + - _")
-    full = f"{FAMILY}/{name}"
+    full = f"{family}/{name}"
     if any(model.name == full for model in models_in(models_dir, BACKENDS)):
         raise ConflictError(
             f"{full} is there already; `parsebank models remove {full}` first, or choose another "

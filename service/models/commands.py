@@ -154,12 +154,19 @@ def pull_command(
 
 def add_command(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it: it is served as parsebank/NAME.")],
-    run: Annotated[
-        Path,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="What to call it: it is served as parsebank/NAME. Of a UDPipe 2 service, the "
+            "model's name there: udpipe2/NAME."
+        ),
+    ],
+    source: Annotated[
+        str,
         typer.Option(
             "--from",
-            help="Output of a run of dependency.v1, or a folder of `parsebank export-parser`.",
+            help="Output of a run of dependency.v1, a folder of `parsebank export-parser`, or the "
+            "URL of a UDPipe 2 service's API, to which texts are then sent.",
         ),
     ],
     models_dir: ModelsDir = None,
@@ -181,12 +188,21 @@ def add_command(
         str | None, typer.Option(help="Licence of the model, such as that of its treebank.")
     ] = None,
 ) -> None:
-    """Serve a parser that was trained here."""
-    from service.models.add import add, check_name
+    """Serve a parser that was trained here, or a model of a UDPipe 2 service."""
+    from service.models.add import add, add_remote, check_name
+    from service.models.download import is_url
     from service.settings import read_settings
+    from syntax.errors import SpecError
 
     settings = read_settings(models_dir=models_dir)
     folder = _folder(settings)
+    if is_url(source):
+        if words_from or tokenizer:
+            raise SpecError("a UDPipe 2 service has its own words: leave out what finds them")
+        path = add_remote(name, source, folder, lang=lang, licence=licence)
+        typer.echo(f"added {path}: texts for udpipe2/{name} are sent to {source}")
+        return
+    run = Path(source)
     check_name(name, folder)  # before the export, which takes its time
     with _exported(ctx, run) as exported:
         record = add(

@@ -170,6 +170,7 @@ class Backend:
         load: Loads a model onto a device (``auto``, ``cpu``, ``cuda``).
         options: Other facts that decide the answers of its models, for their fingerprints.
         bulk: True if the library answers a batch as a whole, and faster than one by one.
+        remote: True if texts leave the machine: its models answer to their full names alone.
     """
 
     family: str
@@ -178,3 +179,4 @@ class Backend:
     load: Callable[[ModelFile, ParserIdentity, str], Parser]
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
     bulk: bool = False
+    remote: bool = False

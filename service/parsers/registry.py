@@ -21,6 +21,7 @@ from service.parsers.spacy.backend import SPACY
 from service.parsers.stanza.backend import STANZA
 from service.parsers.text.backend import TEXT_PARSER
 from service.parsers.udpipe.backend import UDPIPE
+from service.parsers.udpipe2.backend import UDPIPE_SERVICE
 from service.parsers.words.backend import WORD_PARSER
 from service.settings import Settings
 from syntax import Registry
@@ -36,6 +37,7 @@ BACKENDS.add("udpipe.v1", UDPIPE)
 BACKENDS.add("stanza.v1", STANZA)
 BACKENDS.add("parsebank.v1", WORD_PARSER)
 BACKENDS.add("spacy.v1", SPACY)
+BACKENDS.add("udpipe2.v1", UDPIPE_SERVICE)
 
 
 _INDEXES_KEPT: Final = 16
@@ -149,12 +151,12 @@ def _indexed(parts: Iterable[Iterable[ModelFile]]) -> _Index:
     for model in chain.from_iterable(parts):
         found.setdefault(model.name, model)
     models = tuple(found.values())
-    backwards = models[::-1]
+    backwards = [model for model in models[::-1] if not BACKENDS[model.backend].remote]
     # A model of one language answers for it before one of several.
     one_last = sorted(backwards, key=lambda model: len({*map(language_code, model.langs)}) == 1)
     return _Index(
         models,
-        {model.name.lower(): model for model in backwards},
+        {model.name.lower(): model for model in models[::-1]},
         {model.name.lower().partition("/")[2]: model for model in backwards},
         {language_code(code): model for model in one_last for code in model.langs},
     )
@@ -183,6 +185,8 @@ def _by_name(index: _Index, name: str, preferred: Mapping[str, str]) -> ModelFil
 def _beginning(index: _Index, start: str) -> ModelFile | None:
     for model in index.models:
         name = model.name.lower()
+        if BACKENDS[model.backend].remote:
+            continue
         if name.startswith(start) or name.startswith(start, name.find("/") + 1):
             return model
     return None

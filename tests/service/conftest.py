@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from service import readiness
 from service.app import create_app
+from service.models.add import add_remote
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 from tests.spacy_parser import NAME as SPACY
@@ -21,6 +22,7 @@ from tests.spacy_parser import write_pipeline
 from tests.word_parser import load_added, run_command
 
 from .browser import Browser, open_browser
+from .udpipe2_server import MODEL, UdpipeServer, udpipe_server
 
 MakeSettings = Callable[..., Settings]
 
@@ -69,6 +71,28 @@ def english() -> Parser:
 def text_english() -> Parser:
     """The bundled parser of running text, loaded into this process."""
     return load_parser(find_parser(Settings(store="unused"), "parsebank/english"))
+
+
+@pytest.fixture(scope="session")
+def udpipe_service() -> Iterator[UdpipeServer]:
+    """A UDPipe 2 service on loopback, behind the bundled UDPipe model."""
+    with udpipe_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def remote_models(udpipe_service: UdpipeServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A models folder with the model of that service."""
+    folder = tmp_path_factory.mktemp("remote") / "models"
+    add_remote(udpipe_service.model, udpipe_service.url, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def remote_english(remote_models: Path) -> Parser:
+    """The model of that service as a parser."""
+    settings = Settings(store="unused", models_dir=remote_models)
+    return load_parser(find_parser(settings, f"udpipe2/{MODEL}"))
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,7 @@ def test_a_broken_card_is_a_named_error(settings: Settings, models_dir: Path) ->
 
 def test_every_backend_says_its_version() -> None:
     backends = ["parsebank.v2", "udpipe.v1", "stanza.v1", "parsebank.v1", "spacy.v1"]
-    assert list(BACKENDS) == backends
+    assert list(BACKENDS) == [*backends, "udpipe2.v1"]
     assert all(backend.version() for backend in BACKENDS.values())
 
 
@@ -103,3 +103,10 @@ def test_language_names_are_ud_file_names() -> None:
     assert all(name == name.lower() and " " not in name for name in ud_languages())
     assert language_of("Ancient_Greek-PROIEL") == "grc"
     assert language_of("klingon-x") is None
+
+
+def test_las_is_that_of_running_text_of_a_card_of_one_treebank_or_several() -> None:
+    of_test = {"test": {"raw": {"LAS": 80.5}, "gold_tokens": {"LAS": 90.0}}}
+    assert card_las({"scores": of_test}) == card_las({"scores": {"UD_A-B": of_test}}) == 80.5
+    for other in (None, [], {}, {"dev": {"raw": {"LAS": 1}}}, {"test": {"raw": {"LAS": "x"}}}):
+        assert card_las({"scores": other}) is None

@@ -24,6 +24,7 @@ MODELS = {
     "stanza.v1": "stanza_french",
     "parsebank.v1": "own_english",
     "spacy.v1": "spacy_french",
+    "udpipe2.v1": "remote_english",
 }
 FRENCH = {"udpipe.v1": "udpipe_french", "stanza.v1": "stanza_french", "parsebank.v1": "own_french"}
 """Fixture of a real model, by backend; spaCy has no multiword tokens."""

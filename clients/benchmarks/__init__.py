@@ -4,6 +4,7 @@ from clients.benchmarks.ace import ACE
 from clients.benchmarks.atis import ATIS, SNIPS
 from clients.benchmarks.base import ANY, BENCHMARKS, Benchmark, Item, Part
 from clients.benchmarks.brackets import BRACKETS
+from clients.benchmarks.codexglue import CLONE
 from clients.benchmarks.conll import CONLL
 from clients.benchmarks.fce import FCE
 from clients.benchmarks.glue import COLA, SST2
@@ -35,6 +36,7 @@ __all__ = [
     "ATIS",
     "BENCHMARKS",
     "BRACKETS",
+    "CLONE",
     "COLA",
     "CONLL",
     "FCE",

@@ -20,6 +20,8 @@ FOLDERS = {
     **{name: "pronto" for name in BENCHMARKS if name.startswith("pronto_")},
     **{name: "senteval" for name in BENCHMARKS if name.startswith("senteval_")},
     "ud_probe_shift": "ud_probe",
+    "codexglue_java_to_cs": "codexglue_translation",
+    "codexglue_cs_to_java": "codexglue_translation",
 }
 """Fixtures of a reader, where they are not in a folder of its name."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from service.parsers import BACKENDS, find_parser, identify, list_models
 from service.parsers.languages import language_of, ud_languages
+from service.parsers.records import card_las
 from service.settings import Settings
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 

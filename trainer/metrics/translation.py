@@ -1,9 +1,16 @@
-"""Scores of translations: BLEU (Papineni et al. 2002) and chrF (Popović 2015), by sacrebleu."""
+"""Scores of translations: BLEU (Papineni et al. 2002) and chrF (Popović 2015), by sacrebleu.
+
+And of programs and their summaries, as CodeXGLUE (Lu et al. 2021) scores them.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
@@ -17,13 +24,24 @@ _SMOOTHING: Final = "exp"
 """Smoothing of a corpus without a common four-gram; sacrebleu's own."""
 
 
+_ORDERS: Final = 4
+_WORD: Final = re.compile(r"[^\W_]+|[^\w\s]|_")
+
+
 @dataclass(frozen=True, slots=True)
 class TranslationScores(NamedScores):
-    """Scores of translations; BLEU and chrF are of the corpus, from 0 to 100."""
+    """Scores of translations; BLEU and chrF are of the corpus, from 0 to 100.
+
+    Attributes:
+        exact_match: Share of the translations that are the reference.
+        smoothed_bleu: Mean of `smoothed_bleu` over the sentences.
+    """
 
     examples: int
     bleu: float
     chrf: float
+    exact_match: float
+    smoothed_bleu: float
     loss: float
     signatures: dict[str, str] = field(default_factory=dict)
     metric: str = "bleu"
@@ -38,15 +56,43 @@ def translation_scores(
 ) -> TranslationScores:
     scorers = {"bleu": _bleu(tokenize), "chrf": _sacrebleu().CHRF()}
     if not hypotheses:
-        return TranslationScores(0, 0.0, 0.0, loss, metric=metric)
+        return TranslationScores(0, 0.0, 0.0, 0.0, 0.0, loss, metric=metric)
     found = {
         name: float(scorer.corpus_score(list(hypotheses), [list(references)]).score)
         for name, scorer in scorers.items()
     }
+    pairs = list(zip(hypotheses, references, strict=True))
+    found["exact_match"] = fmean(hypothesis == reference for hypothesis, reference in pairs)
+    found["smoothed_bleu"] = fmean(smoothed_bleu(*pair) for pair in pairs)
     signatures = {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
     return TranslationScores(
         len(hypotheses), **found, loss=loss, signatures=signatures, metric=metric
     )
+
+
+def smoothed_bleu(hypothesis: str, reference: str) -> float:
+    """BLEU of one sentence, from 0 to 100, as CodeXGLUE scores summaries of code.
+
+    Source: Lin and Och (2004, "ORANGE"): one is added to the matches and counts of n-grams of more
+    than one word. CodeXGLUE's script also adds one to both lengths of the brevity penalty. Letters
+    are lower case; words are letters and digits, or one other character. A text without a word of
+    the reference has 0.
+    """
+    ours, theirs = ([*_WORD.findall(text.lower())] for text in (hypothesis, reference))
+    precision = 0.0
+    for order in range(1, _ORDERS + 1):
+        written, wanted = (_ngrams(words, order) for words in (ours, theirs))
+        added = int(order > 1)
+        matches = (written & wanted).total() + added
+        if not matches:
+            return 0.0
+        precision += math.log(matches / (written.total() + added)) / _ORDERS
+    brevity = min(0.0, 1 - (len(theirs) + 1) / (len(ours) + 1))
+    return 100 * math.exp(precision + brevity)
+
+
+def _ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(words[at:] for at in range(order)), strict=False))
 
 
 def check_tokenize(tokenize: str) -> None:

@@ -600,7 +600,7 @@ class TranslationOptions(TaskOptions):
         smoothing: Share of the target's probability that all ids have in equal parts, in training.
         beam: Hypotheses of the search; 1 is greedy decoding.
         length_penalty: Of `trainer.nn.generation.Search`.
-        metric: Selects models.
+        metric: Selects models; ``smoothed_bleu`` is CodeXGLUE's of summaries.
         bleu: sacrebleu's tokenizer for BLEU; ``none`` for text that is tokenized already.
     """
 
@@ -622,7 +622,7 @@ class TranslationOptions(TaskOptions):
     smoothing: Probability = 0.1
     beam: Count = 5
     length_penalty: float = 0.6
-    metric: Literal["bleu", "chrf"] = "bleu"
+    metric: Literal["bleu", "chrf", "exact_match", "smoothed_bleu"] = "bleu"
     bleu: str = "13a"
 
     def columns(self) -> tuple[str, ...]:

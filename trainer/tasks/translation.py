@@ -22,6 +22,7 @@ from trainer.metrics.translation import (
     bleu_counts,
     bleu_scorer,
     check_tokenize,
+    smoothed_bleu,
     translation_scores,
 )
 from trainer.models.outputs import HeadOutput, SyntaxEncoding
@@ -182,6 +183,10 @@ class TranslationScorer:
             if gold is None:
                 found.append(Prediction(example_id, None, text))
             else:
-                shares = {"bleu": bleu_counts(text, gold, self._counter)}
+                shares = {
+                    "bleu": bleu_counts(text, gold, self._counter),
+                    "exact_match": (float(text == gold), 1.0),
+                    "smoothed_bleu": (smoothed_bleu(text, gold), 1.0),
+                }
                 found.append(Prediction(example_id, gold, text, text == gold, shares))
         return found

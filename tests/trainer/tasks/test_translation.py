@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from clients.bpe import BpeOptions, train_bpe
@@ -35,6 +38,7 @@ from trainer.metrics.translation import (
     bleu_counts,
     bleu_scorer,
     collins_sign_test,
+    smoothed_bleu,
     translation_scores,
 )
 from trainer.nn.target import IGNORED, target_tokenizer
@@ -99,11 +103,46 @@ def test_bleu_and_chrf_are_sacrebleus(corpus) -> None:
     found = translation_scores(hypotheses, references, 0.0)
     assert (found.bleu, found.headline) == (expected, expected)
     assert found.chrf == sacrebleu.corpus_chrf(hypotheses, [references]).score
+    pairs = list(zip(hypotheses, references, strict=True))
+    assert found.exact_match == sum(one == other for one, other in pairs) / len(pairs)
+    assert found.smoothed_bleu == pytest.approx(np.mean([smoothed_bleu(*pair) for pair in pairs]))
     assert found.signatures["bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
     counts = [
         bleu_counts(*pair, bleu_scorer()) for pair in zip(hypotheses, references, strict=True)
     ]
     assert bleu(np.array(counts).sum(0)) == pytest.approx(expected)
+
+
+@given(*[st.text("aB_9.( ", max_size=14)] * 2)
+def test_smoothed_bleu_is_the_root_of_four_smoothed_precisions(ours: str, theirs: str) -> None:
+    found = smoothed_bleu(ours, theirs)
+    one, other = (slow_words(text) for text in (ours, theirs))
+    product = 1.0
+    for order in (1, 2, 3, 4):
+        written = [tuple(one[at : at + order]) for at in range(len(one) - order + 1)]
+        wanted = [tuple(other[at : at + order]) for at in range(len(other) - order + 1)]
+        matches = sum(min(written.count(x), wanted.count(x)) for x in set(written))
+        more = 1 if order > 1 else 0
+        product *= (matches + more) / (len(written) + more) if written or more else 0
+    penalty = math.exp(1 - (len(other) + 1) / (len(one) + 1)) if len(one) < len(other) else 1
+    assert found == pytest.approx(100 * product**0.25 * penalty)
+    if one and len(one) == len(other):  # the lengths to which one is added are then no matter
+        scorer = sacrebleu.BLEU(tokenize="none", smooth_method="add-k", smooth_value=1, force=True)
+        expected = scorer.sentence_score(" ".join(one), [" ".join(other)])
+        if len(one) >= 4 and set(one) & set(other):
+            assert found == pytest.approx(expected.score)
+
+
+def slow_words(text: str) -> list[str]:
+    """Letters and digits stay together; every other visible character is a word."""
+    words, before = [], ""
+    for character in text.lower():
+        if character.isalnum() and before.isalnum():
+            words[-1] += character
+        elif character != " ":
+            words.append(character)
+        before = character
+    return words
 
 
 def test_the_sign_test_exchanges_one_sentence_at_a_time() -> None:

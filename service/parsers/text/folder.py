@@ -16,7 +16,7 @@ from syntax.parsing.folder import CARD, FILES, FORMAT
 
 BACKEND: Final = "parsebank.v2"
 FAMILY: Final = "parsebank"
-_LONG: Final = ("labels", "special_tokens", "scores", "scores_exact")
+_LONG: Final = ("labels", "special_tokens", "scores_exact")
 
 Column = Literal["upos", "xpos", "feats", "lemma"]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]

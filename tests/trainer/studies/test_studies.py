@@ -9,6 +9,7 @@ from statistics import fmean
 
 import pytest
 
+from clients.benchmarks import SAMPLE
 from featurestore import FeatureStore, ParseRecord, open_store
 from featurestore.reports.word_order import word_order
 from service.parsers import Limits, ParseInput
@@ -281,9 +282,13 @@ def test_a_study_of_parsers_compares_each_with_the_first(short, parsed, tmp_path
 def test_the_command_parses_trains_and_compares(tmp_path) -> None:
     command = ("study", "parsers", "sample", "--store", tmp_path / "store", "--split", "dev")
     command += ("--set", "max_steps=2", "--output", tmp_path / "runs", "--seeds", "1")
-    given = ("--parser", "english-ewt", "--parser", "parsebank/english", "--noise", "0.2")
-    assert parsebank(*command, *given).exit_code == 1
-    made = parsebank(*command, *given, "--benchmark", "sample")
+    command += ("--parser", "english-ewt", "--parser", "parsebank/english", "--noise", "0.2")
+    for part, size in (("train-en.tsv", 40), ("dev-en.tsv", 20)):
+        lines = (SAMPLE.bundled / part).read_text("utf-8").splitlines(keepends=True)
+        (tmp_path / part).write_text("".join(lines[:size]), "utf-8")
+    backfill = ("--benchmark", "sample", "--path", tmp_path)
+    assert parsebank(*command, "--path", tmp_path).exit_code == 2
+    made = parsebank(*command, *backfill)
     assert made.exit_code == 0, made.output
     lines = [line.split("\t") for line in made.stdout.splitlines()]
     assert lines[0][:5] == ["parser", "LAS", "examples", "en", "- first"]
@@ -292,7 +297,7 @@ def test_the_command_parses_trains_and_compares(tmp_path) -> None:
         ["parsebank/english", "87.19"],
         ["udpipe/english-ewt~heads-0.2-0", "–"],
     ]
-    assert "sample dev en by parsebank/english: 100 stored, 0 already, 0 dropped" in made.stderr
-    again = parsebank(*command, *given, "--benchmark", "sample")
-    assert "0 stored, 100 already" in again.stderr
+    assert "sample dev en by parsebank/english: 20 stored, 0 already, 0 dropped" in made.stderr
+    again = parsebank(*command, *backfill)
+    assert "0 stored, 20 already" in again.stderr
     assert "3 runs, of which 3 are done" in again.stderr

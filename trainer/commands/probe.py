@@ -14,6 +14,7 @@ from syntax.errors import SpecError
 from trainer.commands.shared import ParserOption, one_language, quiet_transformers
 from trainer.environment import require_training
 
+TESTS = ("task", "layer A", "layer B", "n", "A - B", "95 %", "p boot", "p perm", "p t")
 COLUMNS = ("task", "layer", "score", "95 %", "± (seeds)", "linear", "control", "selectivity")
 
 
@@ -79,6 +80,13 @@ def probe(
             "goes on with the tasks that it lacks."
         ),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also test the best layer of each task against that of another encoder: the "
+            "--output of its probes."
+        ),
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw the curves to this file (.svg, .png, .pdf).")
     ] = None,
@@ -88,6 +96,7 @@ def probe(
     require_training()
     from syntax.lists import listed
     from trainer.evaluation.pictures import check_picture, draw_curves
+    from trainer.probing.against import compare_probes, read_curves
     from trainer.probing.options import (
         ClassifierOptions,
         ProbedData,
@@ -99,6 +108,7 @@ def probe(
 
     if picture is not None:
         check_picture(picture)
+    other = None if against is None else read_curves(against, listed(task))
     options = ProbeOptions(
         layers=() if layers == "all" else _numbers(int, "layers", layers),
         pool=pool,
@@ -135,6 +145,8 @@ def probe(
 
             torch.set_num_threads(threads)
         content = probed(encoder, opened, data, listed(task), options, output)
+    if other is not None:
+        content["against"] = compare_probes(content, other, listed(task))
     if picture is not None:
         draw_curves(content["tasks"], encoder, picture)
     if as_json:
@@ -143,6 +155,9 @@ def probe(
     print_table(
         COLUMNS, [row for name, one in content["tasks"].items() for row in _rows(name, one)]
     )
+    if other is not None:
+        rows = [_tested(name, one) for name, one in content["against"].items()]
+        print_table(TESTS, rows, title=f"A: {encoder}; B: {other['encoder']}")
     for name, one in content["tasks"].items():
         typer.echo(_notes(name, one), err=True)
 
@@ -167,6 +182,17 @@ def _rows(name: str, curve: dict[str, Any]) -> list[tuple[object, ...]]:
         )
         for one in curve["layers"]
     ]
+
+
+def _tested(name: str, one: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        name,
+        *map(str, one["layers"]),
+        one["examples"],
+        _percent(one["difference"]),
+        f"{_percent(one['low'])} to {_percent(one['high'])}",
+        *(f"{one[test]:.3g}" for test in ("bootstrap", "permutation", "t_test")),
+    )
 
 
 def _percent(share: float | None) -> str:

@@ -38,12 +38,14 @@ class Point:
     Attributes:
         layer: `MASK` without states.
         shares: On test, by seed. *Shape:* (N, S, 2).
+        examples: Places of these examples among those of the split. *Shape:* (N,).
         dev: Score on dev, by seed.
         others: Mean scores on test beside it: ``linear``, ``control``.
     """
 
     layer: int | str
     shares: NDArray[np.float64]
+    examples: NDArray[np.int64]
     dev: tuple[float, ...]
     others: Mapping[str, float]
 
@@ -101,10 +103,16 @@ def curve(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -> d
 
 
 def _best(points: Sequence[Point]) -> dict[str, Any]:
-    """The layer that is best on dev, and its differences on test from the first and the last."""
+    """The layer that is best on dev, and its differences on test from the first and the last.
+
+    ``examples`` has, for the place of each, how many items are right by each seed, and how many
+    there are.
+    """
     layers = [one for one in points if one.layer != MASK]
     best = max(layers, key=lambda one: fmean(one.dev))
-    found: dict[str, Any] = {"layer": best.layer}
+    answers = np.concatenate([best.shares[..., 0], best.shares[:, :1, 1]], 1).tolist()
+    places = zip(best.examples.tolist(), answers, strict=True)
+    found: dict[str, Any] = {"layer": best.layer, "examples": dict(places)}
     for name, other in (("first", layers[0]), ("last", layers[-1])):
         if other is not best:
             of = difference(best.shares, other.shares, resamples=_RESAMPLES)
@@ -124,7 +132,8 @@ def _structure(target: Target, encoded: Mapping[str, Encoded], options: ProbeOpt
             probe = structure.fit(trees[TRAIN], trees[DEV], at, options.structure, seed)
             dev.append(structure.probe_scores(trees[DEV], at, probe)[0])
             shares.append(structure.probe_scores(trees[TEST], at, probe)[1])
-        return Point(layer, np.stack(shares, 1), tuple(dev), {})
+        of_seeds = np.stack(shares, 1)
+        return Point(layer, of_seeds, np.arange(len(of_seeds)), tuple(dev), {})
 
     facts = {
         "metric": "uuas" if target == "distance" else "root_accuracy",
@@ -177,7 +186,8 @@ def _classes(task: str, encoded: Mapping[str, Encoded], options: ProbeOptions) -
             for name, found in others.items()
         }
         accuracies = tuple(accuracy for accuracy, _ in main)
-        return Point(layer, np.stack([one for _, one in main], 1), accuracies, means)
+        of_seeds = np.stack([one for _, one in main], 1)
+        return Point(layer, of_seeds, np.unique(items[TEST].example), accuracies, means)
 
     majority = int(shares.argmax())
     facts = {

@@ -55,6 +55,9 @@ def probe(
                 _LOG.info("computing states of %d examples of %s", len(split), split.name)
                 encoded[name] = encode(layered, split, options.pool)
         curves[task] = curve(task, encoded, options)
+        ids = splits[-1].columns(["example_id"])["example_id"].to_pylist()
+        best = curves[task]["best"]
+        best["examples"] = {ids[at]: counts for at, counts in best["examples"].items()}
         if output is not None:
             output.parent.mkdir(parents=True, exist_ok=True)
             write_json(output, {**facts, "tasks": curves})

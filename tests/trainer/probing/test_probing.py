@@ -306,8 +306,28 @@ def test_the_command_probes_and_goes_on_with_what_is_missing(probed_store, tmp_p
     assert rows[0][:3] == ["subj_number", "0", "12.30"]  # it was not computed again
     assert [row[:2] for row in rows[2:]] == [["arc", "0"], ["arc", "2"]]
     assert "majority class" in picture.read_text("utf-8")
-    again = parsebank(*arguments, "--pool", "max")
+    pooled = (*arguments, "--pool", "max", "--output", tmp_path / "max.json")
+    again = parsebank(*pooled, "--against", output)
     assert "12.30" not in again.stdout  # other options, so nothing is kept
+    # The difference, example by example.
+    sides = [
+        json.loads(path.read_text("utf-8"))["tasks"] for path in (tmp_path / "max.json", output)
+    ]
+    lines = [line.split("\t") for line in again.stdout.splitlines()][-2:]
+    for line, task in zip(lines, ("subj_number", "arc"), strict=True):
+        ours, theirs = (side[task]["best"] for side in sides)
+        shared = ours["examples"].keys() & theirs["examples"].keys()
+        scores = [
+            sum(of["examples"][name][0] for name in shared)
+            / sum(of["examples"][name][1] for name in shared)
+            for of in (ours, theirs)
+        ]
+        assert line[:4] == [task, str(ours["layer"]), str(theirs["layer"]), str(len(shared))]
+        assert line[4] == f"{100 * (scores[0] - scores[1]):.2f}"
+    seeds = parsebank(*pooled, "--seeds", "2", "--against", output)
+    assert "other numbers of seeds" in seeds.output
+    unknown = parsebank(*pooled, "--task", "upos", "--against", output)
+    assert "has no answers to upos" in unknown.output
 
 
 @pytest.mark.slow

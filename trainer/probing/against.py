@@ -52,10 +52,12 @@ def compare_probes(
             raise SpecError(
                 f"the encoders share {len(shared)} examples of {task}; are the splits the same?"
             )
-        sides = [_shares([side["examples"][name] for name in shared]) for side in (one, other)]
-        if len({side.shape for side in sides}) > 1:
+        first, second = (
+            _shares([side["examples"][name] for name in shared]) for side in (one, other)
+        )
+        if first.shape != second.shape:
             raise SpecError(f"the encoders were probed on {task} with other numbers of seeds")
-        tested = difference(*sides)
+        tested = difference(first, second)
         found[task] = {
             "layers": [one["layer"], other["layer"]],
             "examples": len(shared),

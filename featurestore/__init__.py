@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from featurestore.dataset.crossed import CrossedDataset
     from featurestore.dataset.dataset import FeatureDataset
     from featurestore.dataset.memory import MemoryDataset
-    from featurestore.dataset.mixed import TreebankTooLargeError, with_repeated
+    from featurestore.dataset.mixed import (
+        TreebankTooLargeError,
+        with_repeated,
+        with_weighted_languages,
+    )
     from featurestore.dataset.mixture import FeatureMixture
     from featurestore.dataset.parsed import ParsedDataset
     from featurestore.dataset.states import StatedDataset
@@ -52,6 +56,7 @@ __all__ = [
     "WordStates",
     "open_store",
     "with_repeated",
+    "with_weighted_languages",
 ]
 
 DEFAULT_STORE: Final = "./parsebank-data"
@@ -70,6 +75,7 @@ _HOMES = {
     "WordStates": "featurestore.tables.states",
     "open_store": "featurestore.store",
     "with_repeated": "featurestore.dataset.mixed",
+    "with_weighted_languages": "featurestore.dataset.mixed",
 }
 
 

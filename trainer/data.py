@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from featurestore import OrderPolicy, with_repeated
+from featurestore import OrderPolicy, with_repeated, with_weighted_languages
 from syntax import fingerprint
 from syntax.batches import AssemblySpec, SequenceSpec
 from syntax.batches.words import word_layout
@@ -55,7 +55,7 @@ class Source:
     Attributes:
         lang: Languages of the examples, with commas between them.
         unlabelled: Number of examples left out because they have no label to learn from.
-        gold: The treebank that is repeated among the examples.
+        gold: The treebank whose sentences are among the examples.
     """
 
     dataset: FeatureDataset
@@ -116,8 +116,8 @@ def open_source(
 ) -> Source:
     """One split in one language or several, as the recipe names tokenizer, parser and version.
 
-    ``labelled``, for training, leaves out and counts examples without a label to find, and repeats
-    the treebank.
+    ``labelled``, for training, leaves out and counts examples without a label to find, adds the
+    treebank, and weights languages.
     """
     data, dataset = recipe.data, stored_part(store, recipe.data, split, lang)
     task_labels(dataset, recipe.task)
@@ -129,6 +129,8 @@ def open_source(
         tokenizer = dataset.card.tokenizer_fingerprint
         gold = store.dataset(data.gold, tokenizer, split, lang, data.gold_version)
         known = with_repeated(known, gold, data.gold_every)
+    if data.lang_exponent is not None:
+        known = with_weighted_languages(known, data.lang_exponent)
     return replace(source_of(known, recipe, store, unlabelled=left_out), gold=gold)
 
 

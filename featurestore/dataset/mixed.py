@@ -1,4 +1,4 @@
-"""A large dataset with a small one repeated in it: text that a parser read, and a treebank."""
+"""A dataset with examples of another, or with examples of small languages repeated."""
 
 from __future__ import annotations
 
@@ -53,20 +53,25 @@ class JoinedReader(FileReader):
         return self._first, path
 
 
-def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int) -> FeatureDataset:
+def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int | None) -> FeatureDataset:
     """The examples of ``data``, with one of ``gold`` after each ``every`` of them.
 
-    Those of ``gold`` are taken in turn, from the first again after the last, and streams shuffle
-    all of them together. An example that comes again has another ``example_id`` in batches, so that
-    samplers draw anew.
+    Those of ``gold`` are taken in turn, from the first again after the last; without ``every`` each
+    comes once, behind the others. Streams shuffle all of them together. An example that comes again
+    has another ``example_id`` in batches, so that samplers draw anew.
     """
     for what in ("tokenizer_fingerprint", "fields", "labels"):
         ours, theirs = getattr(data.card, what), getattr(gold.card, what)
         if ours != theirs:
             raise SpecError(f"{data.name} has the {what} {ours}, {gold.name} has {theirs}")
-    places = len(data) // every
     if not len(gold):
         raise SpecError(f"{gold.name} has no examples to repeat; its drops say why")
+    theirs = replace(gold.rows, paths=tuple(_OF_SECOND + path for path in gold.rows.paths))
+    rows = RowIndex.joined(data.rows, theirs)
+    reader = JoinedReader(data.reader, gold.reader)
+    if every is None:
+        return data.selected(rows, reader)
+    places = len(data) // every
     if len(gold) > places:
         fitting = len(data) // len(gold)
         advice = (
@@ -84,6 +89,30 @@ def with_repeated(data: FeatureDataset, gold: FeatureDataset, every: int) -> Fea
     before = every * (turn + 1)
     order = np.insert(own, before, len(data) + turn % len(gold))
     repeat = np.insert(np.zeros_like(own), before, turn // len(gold))
-    theirs = replace(gold.rows, paths=tuple(_OF_SECOND + path for path in gold.rows.paths))
-    rows = RowIndex.joined(data.rows, theirs).select(order)
-    return data.selected(replace(rows, repeat=repeat), JoinedReader(data.reader, gold.reader))
+    return data.selected(replace(rows.select(order), repeat=repeat), reader)
+
+
+def with_weighted_languages(data: FeatureDataset, exponent: float) -> FeatureDataset:
+    """The examples, those of smaller languages repeated: language i has p_i in proportion to q_i^a.
+
+    q_i is its share of the examples, a the exponent: 1 repeats none, 0 gives all languages the same
+    number. The largest language has each example once, so none is left out. Examples of a language
+    are taken in turn, all again after the last.
+    """
+    langs = sorted(data.langs)
+    of_part = np.array([langs.index(lang) for _, lang in data.rows.parts])
+    lang_N = of_part[data.rows.part]
+    own_K = np.bincount(lang_N, minlength=len(langs))
+    wanted_K = np.rint(own_K**exponent * own_K.max() ** (1 - exponent)).astype(np.int64)
+    place_N = np.zeros(len(data), np.int64)
+    for lang in range(len(langs)):
+        place_N[lang_N == lang] = np.arange(own_K[lang])
+    whole_N, further_N = wanted_K[lang_N] // own_K[lang_N], wanted_K[lang_N] % own_K[lang_N]
+    times_N = whole_N + (place_N < further_N)
+    example_M = np.repeat(np.arange(len(data)), times_N)
+    turn_M = np.arange(len(example_M)) - np.repeat(np.cumsum(times_N) - times_N, times_N)
+    order_M = np.argsort(turn_M, kind="stable")
+    rows, turn_M = data.rows.select(example_M[order_M]), turn_M[order_M]
+    if rows.repeat is not None:
+        turn_M = rows.repeat + turn_M * (data.rows.repeat.max() + 1)
+    return data.selected(replace(rows, repeat=turn_M), data.reader)

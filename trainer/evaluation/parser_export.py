@@ -124,8 +124,13 @@ def _checked(trained: TrainedRun, run: Path) -> TrainedRun:
         )
     if task.parser.tag_width:
         raise SpecError(
-            f"the parser of {run} reads the language-specific tag of each word, which a text does "
-            "not have; train with task.parser.tag_width=0"
+            f"the parser of {run} reads the tag of each word, which a text does not have; train "
+            "with task.parser.tag_width=0"
+        )
+    if task.parser.word_width:
+        raise SpecError(
+            f"the parser of {run} reads embeddings of words, and an exported one has pieces alone; "
+            "train with task.parser.word_width=0"
         )
     if task.parser.char_width:
         raise SpecError(

@@ -41,6 +41,7 @@ class Words(NamedTuple):
         sentences: -1 on padding. *Shape:* (B, W).
         tags: 0 for none or an unknown one. *Shape:* (B, W).
         chars: Ids (`trainer.nn.words`), where the parser reads them. *Shape:* (B, W, C).
+        forms: Ids of the words themselves, likewise; 0 for an unknown one. *Shape:* (B, W).
     """
 
     pieces: Tensor
@@ -48,6 +49,7 @@ class Words(NamedTuple):
     sentences: Tensor
     tags: Tensor
     chars: Tensor | None = None
+    forms: Tensor | None = None
 
 
 class BiaffineParser(nn.Module):
@@ -63,14 +65,17 @@ class BiaffineParser(nn.Module):
             check_range("parser.mixed_layers", options.mixed_layers or layers, 1, layers)
             self.mix = ScalarMix(options.mixed_layers or layers)
         self.pool = WordStates(width, options.pieces)
-        self.projection = self.tags = self.chars = None
+        self.projection = self.tags = self.chars = self.forms = None
         if options.projection:
             self.projection = nn.Linear(width, options.projection)
         if options.tag_width:
-            self.tags = nn.Embedding(len(options.xpos) + 1, options.tag_width)
+            self.tags = nn.Embedding(len(options.tags) + 1, options.tag_width)
         if options.char_width:
             self.chars = CharLstm(len(options.chars), options.char_width)
-        width = (options.projection or width) + options.tag_width + options.char_width
+        if options.word_width:
+            self.forms = nn.Embedding(len(options.words) + 1, options.word_width)
+        width = options.projection or width
+        width += options.tag_width + options.char_width + options.word_width
         self.context = _context(options, width)
         self.width = width if self.context is None else self.context.width
         self.shared = SharedDropout(options.dropout) if options.shared_dropout else None
@@ -108,6 +113,8 @@ class BiaffineParser(nn.Module):
         if self.chars is not None:
             assert words.chars is not None
             states_BWD = torch.cat([states_BWD, self.chars(words.chars)], dim=2)
+        if self.forms is not None:
+            states_BWD = torch.cat([states_BWD, self.forms(words.forms)], dim=2)
         if self.context is not None:
             states_BWD = self.context(states_BWD, words.sentences >= 0)
         if self.shared is not None:

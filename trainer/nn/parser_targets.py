@@ -18,6 +18,9 @@ WORDS: Final = ("parser_pieces", "parser_sources", "parser_sentences", "parser_t
 CHARS: Final = "parser_chars"
 """Ids of the characters of each word, where a parser reads them."""
 
+FORMS: Final = "parser_forms"
+"""Ids of the words themselves, where a parser reads them; 0 for an unknown one."""
+
 LONGEST: Final = 20
 """Most characters of a word that are read, from the first, as in supar."""
 
@@ -30,7 +33,7 @@ def parser_targets(
     trees: Trees = "gold",
     rows: Variant = "as_published",
 ) -> dict[str, NDArray[Any]]:
-    """The words of a batch, and what their trees teach: `WORDS`, `TREES`, and `CHARS` where read.
+    """The words of a batch, and what their trees teach: `WORDS`, `TREES`, and what else is read.
 
     Heads are as `syntax.batches.words.tree_heads` gives them, relations places in
     ``options.relations``, universal tags ids of `syntax.trees.ud`; -100 for what is not learned,
@@ -52,8 +55,12 @@ def parser_targets(
     }
     if options.char_width:
         found[CHARS] = _characters(arrays, options.chars)
+    if options.word_width:
+        found[FORMS] = np.zeros_like(nothing)
     if "parses" in arrays:
-        found["parser_tags"] = np.maximum(column_ids(arrays, "xpos", options.xpos) + 1, 0)
+        found["parser_tags"] = np.maximum(column_ids(arrays, options.tag, options.tags) + 1, 0)
+        if options.word_width:
+            found[FORMS] = _form_ids(arrays, options.words)
         heads = tree_heads(layout, arrays["parses"])
         heads[~learned_rows(arrays, trees)] = IGNORE
         relations = column_ids(arrays, "deprel", options.relations)
@@ -62,6 +69,12 @@ def parser_targets(
         found["parser_relations"] = np.where(heads == IGNORE, IGNORE, relations)
         found["parser_upos"] = np.where((heads == IGNORE) | (upos < 0), IGNORE, upos)
     return _with_separators(found, arrays, layout) if is_released(rows) else found
+
+
+def further_words(options: ParserOptions) -> dict[str, str]:
+    """Arrays that a parser reads beside `WORDS`, by their field of `trainer.nn.parser.Words`."""
+    found = {"chars": CHARS} if options.char_width else {}
+    return {**found, "forms": FORMS} if options.word_width else found
 
 
 def learned_rows(arrays: Mapping[str, Any], trees: Trees) -> NDArray[np.bool_]:
@@ -78,6 +91,15 @@ def column_ids(arrays: Mapping[str, Any], column: str, names: Sequence[str]) -> 
         for own in arrays["parses"]
     ]
     return word_values(arrays["word_layout"], values)
+
+
+def _form_ids(arrays: Mapping[str, Any], words: Sequence[str]) -> NDArray[np.int64]:
+    places = {word: place for place, word in enumerate(words, start=1)}
+    values = [
+        [[places.get(form.lower(), 0) for form in one.form] for one in own]
+        for own in arrays["parses"]
+    ]
+    return np.maximum(word_values(arrays["word_layout"], values), 0)
 
 
 def _characters(arrays: Mapping[str, Any], chars: Sequence[str]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from trainer.batch import SyntaxBatch
 from trainer.models.outputs import SyntaxEncoding, layers_of
 from trainer.nn.encoder import Encoder
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
-from trainer.nn.parser_targets import CHARS, TREES, WORDS
+from trainer.nn.parser_targets import TREES, WORDS, further_words
 from trainer.objectives.base import needed_for_mix
 from trainer.objectives.options import DependencyObjectiveOptions
 
@@ -37,8 +37,8 @@ class DependencyObjective(nn.Module):
         if self.options.detached:
             layers = tuple(layer.detach() for layer in layers)
         words = Words(*(batch.extra(name) for name in WORDS))
-        if self.options.parser.char_width:
-            words = words._replace(chars=batch.extra(CHARS))
+        further = further_words(self.options.parser)
+        words = words._replace(**{field: batch.extra(name) for field, name in further.items()})
         heads_BW, relations_BW, _ = (batch.extra(name) for name in TREES)
         states_BWD = self.parser.states(layers, words)
         arcs_BWH = self.parser(states_BWD, words.sentences)

@@ -13,10 +13,10 @@ from syntax.options import Count, Share
 from syntax.variant import Variant
 from trainer.masking import MASKED_ARRAYS, PieceMasking, piece_masking
 from trainer.nn.parser_targets import (
-    CHARS,
     TREES,
     WORDS,
     column_ids,
+    further_words,
     learned_rows,
     parser_targets,
 )
@@ -172,7 +172,7 @@ class DependencyObjectiveOptions(ObjectiveOptions):
         return True
 
     def arrays(self) -> tuple[str, ...]:
-        return (*WORDS, *TREES, *([CHARS] if self.parser.char_width else []))
+        return (*WORDS, *TREES, *further_words(self.parser).values())
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         return parser_targets(self.parser, arrays, self.trees, self.rows)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from syntax.batches import MAX_LENGTH, SequenceSpec, TruncationSide, TruncationTie
 from syntax.contrast import read_sampler
-from syntax.options import Option, check_options
+from syntax.options import Option, check_options, check_range
 
 SeparatorEdge: TypeAlias = Literal["as_published", "as_released", "none"]
 
@@ -67,8 +67,18 @@ class DataOptions(SequenceSpec):
             "for every `gold_every` of the others, and shuffled among them."
         ),
     ] = None
-    gold_every: Annotated[int, Option("Other examples for each of `gold`.", low=1)] = 8
+    gold_every: Annotated[
+        int | None,
+        Option("Other examples for each of `gold`; `null` adds each of `gold` once.", low=1),
+    ] = 8
     gold_version: Annotated[int | None, Option("Of `gold`; as `version`.")] = None
+    lang_exponent: Annotated[
+        float | None,
+        Option(
+            "In training, languages are drawn in proportion to their shares of the examples to "
+            "this power, from 0 to 1: those of smaller languages are repeated."
+        ),
+    ] = None
     samplers: Annotated[
         tuple[str, ...],
         Option(
@@ -79,6 +89,8 @@ class DataOptions(SequenceSpec):
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.lang_exponent is not None:
+            check_range("data.lang_exponent", self.lang_exponent, 0, 1)
         for sampler in self.samplers:
             read_sampler(sampler)
 

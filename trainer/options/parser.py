@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from syntax.errors import SpecError
 from syntax.options import Count, NonNegativeInt, Probability, check_fields
+from syntax.trees.ud import UPOS
 
 if TYPE_CHECKING:
     from featurestore import FeatureDataset
@@ -34,11 +36,14 @@ class ParserOptions:
             embeddings and all layers; ``layers``, of the layers alone.
         mixed_layers: How many states are mixed, the last ones; all when left out.
         pieces: A word's state is that of its ``first`` piece, or the ``mean`` of all its pieces.
-        tag_width: Of the embedding of a word's language-specific tag (XPOS), which joins its state;
-            0 for none. The tags come with the trees.
+        tag_width: Of the embedding of a word's tag, which joins its state; 0 for none. The tags
+            come with the trees.
+        tag: ``xpos``, the language-specific tag, or ``upos``, which languages share.
+        word_width: Of the embedding of the word itself in lower case, which joins its state; 0 for
+            none. Words that occur once in the training trees share one vector with unknown words.
         char_width: Of the last states of a bidirectional LSTM over a word's characters, which join
             its state; 0 for none. The words come with the trees.
-        projection: Of a linear map of a word's state, before tag and characters join; 0 for none.
+        projection: Of a linear map of a word's state, before anything joins it; 0 for none.
         context: What is between encoder and parser: ``none``, a bidirectional ``lstm``, one with
             highway connections (``highway_lstm``, a slower loop over words), or layers of a
             ``transformer``.
@@ -58,7 +63,7 @@ class ParserOptions:
             none.
         relations: What the parser calls relations, subtypes among them; those of the training trees
             when left out, and a result records them.
-        xpos, chars: The tags and the characters that are embedded, likewise.
+        xpos, chars, words: What is embedded of each, likewise.
     """
 
     states: MixedStates = "last"
@@ -82,6 +87,13 @@ class ParserOptions:
     char_width: NonNegativeInt = 0
     projection: NonNegativeInt = 0
     chars: tuple[str, ...] = ()
+    tag: Literal["xpos", "upos"] = "xpos"
+    word_width: NonNegativeInt = 0
+    words: tuple[str, ...] = ()
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return UPOS[1:] if self.tag == "upos" else self.xpos
 
     def __post_init__(self) -> None:
         check_fields("parser", self)
@@ -104,6 +116,7 @@ class ParserOptions:
             relations=self.relations or before.relations,
             xpos=self.xpos or before.xpos,
             chars=self.chars or before.chars,
+            words=self.words or before.words,
         )
 
 
@@ -129,12 +142,29 @@ def fitted_parser(options: ParserOptions, dataset: FeatureDataset, trees: Trees)
     if options.relations:
         return options
     relations = words_with(dataset, "deprel", trees)
-    xpos, chars = options.xpos, options.chars
-    if options.tag_width and not xpos:
+    xpos, chars, words = options.xpos, options.chars, options.words
+    if options.tag_width and options.tag == "xpos" and not xpos:
         xpos = words_with(dataset, "xpos", trees)
     if options.char_width and not chars:
         chars = tuple(sorted(set("".join(words_with(dataset, "form", trees)))))
-    return replace(options, relations=relations, xpos=xpos, chars=chars)
+    if options.word_width and not words:
+        words = _frequent_words(dataset, trees)
+    return replace(options, relations=relations, xpos=xpos, chars=chars, words=words)
+
+
+def _frequent_words(dataset: FeatureDataset, trees: Trees) -> tuple[str, ...]:
+    """Words in lower case that occur at least twice in the training trees, as in supar."""
+    from featurestore import ParsedDataset
+
+    if not isinstance(dataset, ParsedDataset):
+        return ()
+    counts = Counter(
+        form.lower()
+        for parses in dataset.parses(trees == "gold")
+        for parse in parses
+        for form in parse.form
+    )
+    return tuple(sorted(word for word, count in counts.items() if count > 1))
 
 
 def words_with(dataset: FeatureDataset, column: str, trees: Trees) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from trainer.metrics.dependency import (
 from trainer.models.outputs import HeadOutput, SyntaxEncoding, layers_of
 from trainer.nn.biaffine import mean_loss
 from trainer.nn.parser import BiaffineParser, Words, parser_loss
-from trainer.nn.parser_targets import CHARS, TREES, WORDS, parser_targets
+from trainer.nn.parser_targets import TREES, WORDS, further_words, parser_targets
 from trainer.options.parser import Trees
 from trainer.tasks.base import Arrays, Baseline, Head, MeanLoss, Task
 from trainer.tasks.options import DependencyOptions
@@ -144,7 +144,8 @@ class DependencyHead(Head):
     def forward(self, encoding: SyntaxEncoding, batch: SyntaxBatch) -> HeadOutput:
         """The loss; in evaluation ``heads`` (0 is ROOT), ``relations``, ``upos``: int64 (B, W)."""
         words = Words(*(batch.labels[name] for name in WORDS))
-        words = words._replace(chars=batch.labels.get(CHARS))
+        further = further_words(self.options.parser)
+        words = words._replace(**{field: batch.labels[name] for field, name in further.items()})
         heads_BW, relations_BW, upos_BW = (batch.labels[name] for name in TREES)
         layers = layers_of(encoding, self.options.parser.states)
         states_BWD = self.parser.states(layers, words)

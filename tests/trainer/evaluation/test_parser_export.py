@@ -98,7 +98,8 @@ def test_the_card_says_what_the_parser_was_trained_on(exported_parser: Path):
     ("change", "message"),
     [
         ({"model": {"use_syntax": True}}, "reads more than pieces"),
-        ({"parser": {"tag_width": 8}}, "language-specific tag"),
+        ({"parser": {"tag_width": 8}}, "reads the tag of each word"),
+        ({"parser": {"word_width": 8}}, "reads embeddings of words"),
         ({"parser": {"char_width": 8}}, "reads characters, with an LSTM"),
         ({"parser": {"context": "lstm"}}, "has an LSTM"),
         ({"task": TreesOptions("trees.v1")}, "gives no trees; take a run of dependency.v1"),

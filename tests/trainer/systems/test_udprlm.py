@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from clients.cli import build_app
-from featurestore import FeatureStore, open_store
+from featurestore import FeatureStore, open_store, with_repeated, with_weighted_languages
 from syntax.errors import ModelLoadError, SpecError
 from tests.trainer.runs import finished, resumed
-from tests.trainer.treebank import DOG, EATEN, GO, NAME, append_treebank
+from tests.trainer.treebank import DOG, EATEN, GO, NAME, TREES, append_treebank
 from trainer.api import evaluate
 from trainer.data import device_batches
 from trainer.loop import Run, train
@@ -42,9 +44,8 @@ def short(name: str, *settings: str) -> Recipe:
     if recipe.data.dataset == "ud":
         recipe = with_settings(recipe, [f"data.dataset={NAME}"])
     if recipe.streams:
-        recipe = with_settings(
-            recipe, [f"streams.ud.data.dataset={NAME}", "streams.ud.data.max_length=32"]
-        )
+        streams = (f"streams.ud.data.dataset={NAME}", "streams.ud.data.max_length=32")
+        recipe = with_settings(recipe, [*streams, "data.gold=null"])
     return with_settings(recipe, settings)
 
 
@@ -58,6 +59,17 @@ def store(tmp_path_factory, sample_rows, append_rows, tokenizer) -> Iterator[Fea
         append_treebank(opened, tokenizer, "dev")
         append_treebank(opened, tokenizer, "train", (DOG, GO), name="other")
         append_treebank(opened, tokenizer, "dev", (EATEN,), name="other")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory, tokenizer) -> Iterator[FeatureStore]:
+    """Treebanks of seven, three and one sentence, and of one sentence more."""
+    every = (*TREES, DOG)
+    with open_store(str(tmp_path_factory.mktemp("sizes") / "store")) as opened:
+        for lang, count in (("en", len(every)), ("fr", 3), ("de", 1)):
+            append_treebank(opened, tokenizer, "train", every[:count], name="several", lang=lang)
+        append_treebank(opened, tokenizer, "train", (EATEN,), name="few", lang="fr")
         yield opened
 
 
@@ -90,6 +102,45 @@ def test_phase_1_has_trees_in_every_step(phase_1) -> None:
     assert 0 <= scores["las_subtypes"] <= scores["uas"] <= 1
     assert scores["pieceless_words"] == 1
     assert "reserved_words" in scores
+
+
+def test_sentences_of_the_treebank_are_masked_text_too(store, tmp_path) -> None:
+    recipe = short("udprlm-phase-1", "data.dataset=other", f"data.gold={NAME}", "max_steps=1")
+    data = Run(recipe, store, tmp_path, ()).data.dataset
+    parts = [store.dataset(name, split="train") for name in ("other", NAME)]
+    names = [part.columns(["example_id"])["example_id"].to_pylist() for part in parts]
+    assert data.columns(["example_id"])["example_id"].to_pylist() == [*names[0], *names[1]]
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("gold_every", [None, 4])
+def test_languages_are_drawn_by_a_power_of_their_shares(sizes, exponent, gold_every) -> None:
+    """Numbers by p_i = q_i^a / sum_j q_j^a, with the largest language as it is."""
+    data = sizes.dataset("several", split="train", lang="*")
+    if gold_every:
+        data = with_repeated(data, sizes.dataset("few", split="train", lang="*"), gold_every)
+    before = data.langs
+    found = with_weighted_languages(data, exponent)
+    powers = {lang: (count / len(data)) ** exponent for lang, count in before.items()}
+    largest = max(before, key=before.__getitem__)
+    for lang, power in powers.items():
+        wanted = before[largest] * power / powers[largest]
+        assert abs(found.langs[lang] - wanted) <= 0.5
+    names = found.open_reader(False).read(np.arange(len(found))).example_ids
+    of_rows = [*zip(found.rows.part.tolist(), map(bytes, found.rows.keys), strict=True)]
+    assert len(set(zip(of_rows, names, strict=True))) == len(found), "repeated, drawn anew"
+    times = Counter(of_rows)
+    assert len(times) == 11 + bool(gold_every), "none is left out"
+    for part in set(found.rows.part.tolist()) if gold_every is None else ():
+        own = [count for (of, _), count in times.items() if of == part]
+        assert max(own) - min(own) <= 1
+    if exponent == 1:
+        assert found.rows.keys.tolist() == data.rows.keys.tolist()
+
+
+def test_an_exponent_above_one_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"data.lang_exponent is 1.5; it must be at least 0"):
+        short("udprlm-phase-1", "lang_exponent=1.5")
 
 
 def test_phase_2_starts_from_phase_1(store, phase_1, tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from syntax.batches import AssemblySpec
 from syntax.errors import SpecError, StoreError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from syntax.trees.mst import sentence_heads
+from syntax.trees.ud import UPOS
 from tests.trainer import treebank
 from tests.trainer.runs import batches_of, finished
 from tests.trainer.treebank import DOG, EATEN, GO, append_treebank, recipe
@@ -27,7 +29,7 @@ from trainer.models.build import build_model
 from trainer.models.model import SyntaxModel
 from trainer.models.outputs import SyntaxEncoding, layers_of
 from trainer.nn.parser import Words
-from trainer.nn.parser_targets import WORDS
+from trainer.nn.parser_targets import FORMS, WORDS
 from trainer.options import (
     DependencyObjectiveOptions,
     Recipe,
@@ -119,8 +121,35 @@ def test_characters_are_those_of_the_training_trees(store) -> None:
     assert model.head.parser.chars.embed.weight.grad.abs().sum() > 0
 
 
+def test_universal_tags_and_words_that_occur_twice_are_embedded(store) -> None:
+    """The parser's input has the state, then tag and word: a slow twin looks each of them up."""
+    settings = ("tag=upos", "tag_width=8", "word_width=6", "pieces=first", "context=none")
+    model, made = built(store, recipe(*(f"task.parser.{one}" for one in settings)))
+    parser = made.task.parser
+    train = store.dataset(made.data.dataset, split="train")
+    parses = [parse for own in ParsedDataset(store, train).parses() for parse in own]
+    forms = Counter(form.lower() for parse in parses for form in parse.form)
+    assert parser.words == tuple(sorted(form for form in forms if forms[form] > 1))
+    assert parser.words
+    assert not parser.xpos
+    (batch, *_) = batches_of(store, made, "train")
+    words = Words(*(batch.labels[name] for name in WORDS), forms=batch.labels[FORMS])
+    head, layout = model.head.parser.eval(), batch.arrays["word_layout"]
+    states_BWD = head.states([torch.zeros(*batch.input_ids_BL.shape, model.encoder.width)], words)
+    for row, own in enumerate(batch.arrays["parses"]):
+        pairs = [pair for parse in own for pair in zip(parse.form, parse.upos, strict=True)]
+        for word in range(int(layout.counts[row])):
+            form, upos = pairs[int(layout.words[row, word])]
+            known = form.lower() in parser.words
+            place = parser.words.index(form.lower()) + 1 if known else 0
+            tag, vector = head.tags.weight[UPOS.index(upos)], head.forms.weight[place]
+            assert torch.equal(states_BWD[row, word, -14:], torch.cat([tag, vector]))
+    model.train()(batch).loss.backward()
+    assert head.forms.weight.grad.abs().sum() > 0
+
+
 def test_the_objective_reads_characters_too(store) -> None:
-    parser = replace(MICROBERT, char_width=4, context="none")
+    parser = replace(MICROBERT, char_width=4, word_width=4, context="none")
     made = replace(with_parser(), objectives=(DependencyObjectiveOptions(parser=parser),))
     model, made = built(store, made)
     (batch, *_) = batches_of(store, made, "train")

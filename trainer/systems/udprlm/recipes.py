@@ -5,8 +5,11 @@ batch of masked text, which reads h_L; in the second, which starts from the firs
 h_(L+1), and a step has a batch of trees with probability 0.8. Gradients of both add.
 
 The paper does not give the length of its warm-up; the released scripts (commit f6fce79) have a
-tenth, and 0.8 in both phases. The release draws for each batch, ours for each step. Evaluation,
-checkpoints and, where neither says it, fine-tuning are our own choice.
+tenth, and 0.8 in both phases. Masked text is that of the corpus and of the treebanks, as in the
+paper; the release masks the corpus alone, and takes each language's lines as they are. The paper's
+exponential weights of languages are multilingual BERT's, with its exponent of 0.7. The release
+draws for each batch, ours for each step. Evaluation, checkpoints and, where neither says it,
+fine-tuning are our own choice.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ _TRAINING = TrainingOptions(
 
 _RELEASED = (
     *("batch_size=6", "accumulation=2", "learning_rate=3e-5", "betas=[0.9,0.999]"),
-    *("clip_norm=5", "data.max_length=512"),
+    *("clip_norm=5", "data.max_length=512", "data.gold=null", "lang_exponent=null"),
     *("activation=as_released", "mlp_init=as_released", "fusion=as_released"),
     "streams.ud.share=0.8",
 )
@@ -62,7 +65,7 @@ def phase_1() -> Recipe:
     """Masked text, and in each step a batch of trees, which do not reach the text."""
     return Recipe(
         name="udprlm-phase-1",
-        data=_pieces("text", 384),
+        data=replace(_pieces("text", 384), gold="ud", gold_every=None, lang_exponent=0.7),
         model=UdPrlmOptions(usi=False),
         task=options.MlmOptions(),
         streams=(
@@ -146,16 +149,18 @@ def squad() -> Recipe:
 def parser() -> Recipe:
     """A fresh parser on frozen states: the last four layers and the further one, mixed.
 
-    The paper's parser is supar's (appendix A): 300 numbers of a word's states, 100 of its tag and
-    100 of its characters, three LSTM layers of 400. The rate of 2e-3 is supar's, and so, from
-    memory, are betas and epsilon; it multiplies the rate by 0.75 every 5,000 steps, and ours is
-    constant. Batches, passes and patience are our own choice.
+    The paper's parser is supar's (appendix A): 300 numbers of a word's states, and 100 each of the
+    word, its UPOS and its characters, three LSTM layers of 400. The rate of 2e-3 is supar's, and
+    so, from memory, are betas and epsilon; it multiplies the rate by 0.75 every 5,000 steps, and
+    ours is constant. Batches, passes and patience are our own choice.
     """
     lstm = ParserOptions(
         states="mix",
         mixed_layers=5,
         pieces="mean",
+        tag="upos",
         tag_width=100,
+        word_width=100,
         char_width=100,
         projection=300,
         context="lstm",
@@ -185,11 +190,20 @@ def parser() -> Recipe:
     )
 
 
+def parser_crosslingual() -> Recipe:
+    """The fresh parser of other languages: of what joins the states, the tag alone.
+
+    Train on one language (``data.lang``) and evaluate on others.
+    """
+    settings = ("task.parser.word_width=0", "task.parser.char_width=0")
+    return variant(parser(), "crosslingual", *settings)
+
+
 def constituency() -> Recipe:
     """A CRF parser of constituents on frozen states, mixed as for `udprlm-parser`.
 
     Sizes are those of Zhang, Zhou and Li (2020); training is that of `udprlm-parser`, our own
-    choice, as is that the parser reads neither tags nor characters.
+    choice, as is that the parser reads states alone.
     """
     fresh = parser()
     return replace(
@@ -211,4 +225,5 @@ RECIPES.add("udprlm-direct", direct)
 RECIPES.add("udprlm-xnli", xnli)
 RECIPES.add("udprlm-squad", squad)
 RECIPES.add("udprlm-parser", parser)
+RECIPES.add("udprlm-parser-crosslingual", parser_crosslingual)
 RECIPES.add("udprlm-constituency", constituency)

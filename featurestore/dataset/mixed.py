@@ -112,7 +112,8 @@ def with_weighted_languages(data: FeatureDataset, exponent: float) -> FeatureDat
     example_M = np.repeat(np.arange(len(data)), times_N)
     turn_M = np.arange(len(example_M)) - np.repeat(np.cumsum(times_N) - times_N, times_N)
     order_M = np.argsort(turn_M, kind="stable")
-    rows, turn_M = data.rows.select(example_M[order_M]), turn_M[order_M]
-    if rows.repeat is not None:
-        turn_M = rows.repeat + turn_M * (data.rows.repeat.max() + 1)
-    return data.selected(replace(rows, repeat=turn_M), data.reader)
+    example_M, turn_M = example_M[order_M], turn_M[order_M]
+    if (earlier_N := data.rows.repeat) is not None:
+        turn_M = earlier_N[example_M] + turn_M * (earlier_N.max() + 1)
+    rows = replace(data.rows.select(example_M), repeat=turn_M)
+    return data.selected(rows, data.reader)

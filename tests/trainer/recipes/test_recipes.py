@@ -128,6 +128,10 @@ FIGURES = {
     "gate-relation-as-released": "prune=1",
     "gate-relation-relative": "max_position=5",
     "gate-relation-structural": "max_position=5",
+    "gate-relation-gcn": "optimizer=sgd; learning_rate=0.1; context_width=200; model.layers=2; "
+    "layer_dropout=0.5; tag_size=30; batch_size=50; seed=1111; clip_norm=5",
+    "gate-event-rnn": "learning_rate=0.001; context_width=300; model.layers=1; "
+    "layer_dropout=0.5; tag_size=30; batch_size=50; seed=1111; clip_norm=5",
     "gate-event-relative": "positions=sequence; max_position=10; use_syntax=false; use_types=true",
     "gate-event-structural": "positions=structure; max_position=10; use_syntax=false",
     "gate-relation-relative-as-released": "max_position=10",
@@ -198,7 +202,10 @@ RELEASED = {
     **dict.fromkeys(("xnli", "pawsx"), OWN["syntax_bert.v1"]),
     **dict.fromkeys(("wikiann", "mtop"), (*OWN["syntax_bert.v1"], *OWN["intent_slots.v1"])),
     **dict.fromkeys(
-        ("gate-relation", "gate-relation-relative", "gate-relation-structural"),
+        (
+            *("gate-relation", "gate-relation-relative", "gate-relation-structural"),
+            "gate-relation-gcn",
+        ),
         (*OWN["gate.v1"], *OWN["relation.v1"]),
     ),
     "sgnet-squad2": OWN["sgnet.v1"],

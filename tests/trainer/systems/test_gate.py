@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -243,6 +244,74 @@ def test_the_released_layers_have_relative_positions_of_their_own(bert_config, w
     assert same.abs().max() == 0, "with equal tables both forms are one"
 
 
+@pytest.mark.parametrize("bias", ["as_published", "as_released"])
+@torch.no_grad()
+def test_graph_convolutions_equal_their_slow_twin(bert_config, words, bias) -> None:
+    """Word by word, neighbour by neighbour; fails if the biases of both forms are exchanged."""
+    batch = words(pad=2)
+    encoder = model_of(bert_config, context="gcn", context_width=6, layers=2, graph_bias=bias)
+    encoder = encoder.encoder
+    found, given = encoder(batch).last_hidden_state, encoder.input(batch)
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        states = [given[row, word] for word in range(size)]
+        for layer in encoder.graph.layers:
+            after = []
+            for i in range(size):
+                near = [j for j in range(size) if int(batch.distances()[row, i, j]) <= 1]
+                mapped = [layer.weight @ states[j] for j in near]
+                own = layer.bias if bias == "as_published" else 2 * layer.bias / len(near)
+                after.append((sum(mapped) / len(near) + own).clamp(min=0))
+            states = after
+        assert (found[row, :size] - torch.stack(states)).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_a_graph_convolution_without_syntax_has_no_neighbours(bert_config, words) -> None:
+    model = model_of(bert_config, context="gcn", context_width=6, use_syntax=False)
+    assert model.config.model_options().matrices() == ()
+    batch = words()
+    changed = replace(
+        batch, extras={**batch.extras, "word_states": batch.extra("word_states").clone()}
+    )
+    changed.extras["word_states"][:, 1] += 1
+    before, after = (model.encoder(one).last_hidden_state for one in (batch, changed))
+    same = (before == after).all(2)
+    assert same[:, 0].all()
+    assert same[:, 2:].all()
+    assert not same[:, 1].all()
+
+
+@torch.no_grad()
+def test_absolute_structural_positions_are_sinusoids_of_depths(bert_config, words) -> None:
+    batch = words()
+    encoders = [
+        model_of(bert_config, use_syntax=False, positions=one).encoder for one in ("none", "depth")
+    ]
+    with_depth, seen = encoders[1], []
+    with_depth.layers[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    with_depth(batch)
+    plain, width = encoders[0].input(batch), with_depth.width
+    for row, size in enumerate(batch.lengths_B.tolist()):
+        for word in range(size):
+            depth = int(batch.depth_BL[row, word])
+            angles = [depth / 10_000 ** (2 * (at // 2) / width) for at in range(width)]
+            waves = [(math.cos if at % 2 else math.sin)(one) for at, one in enumerate(angles)]
+            expected = plain[row, word] + torch.tensor(waves)
+            assert (seen[0][row, word] - expected).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context": "gcn", "positions": "depth"}, "model.context=gcn has none"),
+        ({"context": "lstm", "context_width": 5}, "give an even number"),
+    ],
+)
+def test_baselines_that_cannot_be_are_refused(options, message) -> None:
+    with pytest.raises(SpecError, match=message):
+        GateOptions(**options)
+
+
 @pytest.mark.parametrize("classifier", ["as_published", "as_released"])
 @torch.no_grad()
 def test_a_relation_is_classified_from_the_largest_states(bert_config, words, classifier) -> None:
@@ -312,6 +381,9 @@ def test_without_trees_it_is_a_transformer(bert_config, words) -> None:
         {"diagonal": "as_released", "layers": 2},
         {"positions": "structure", "use_types": True},
         {"use_syntax": False, "positions": "sequence"},
+        {"use_syntax": False, "positions": "depth"},
+        {"context": "gcn", "layers": 2},
+        {"context": "lstm", "use_syntax": False},
     ],
 )
 @torch.no_grad()

@@ -20,6 +20,7 @@ from trainer.evaluation.trained import load_run, open_language
 from trainer.evaluation.transfer import evaluate_run
 from trainer.loop import train
 from trainer.nn.attention import EAGER
+from trainer.options import GateOptions
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
@@ -45,7 +46,11 @@ def append_all(store, parser, tokenizer, folder, **pairs: int) -> None:
 
 @pytest.mark.parametrize("name", recipes_of("relation.v1"))
 def test_every_recipe_of_the_task_trains(name, related, tmp_path) -> None:
-    run = train(with_settings(RECIPES[name](), [*SMALL, "max_steps=2"]), related, tmp_path)
+    settings = [*SMALL, "max_steps=2"]
+    if RECIPES[name]().model.words == "vectors":
+        (tmp_path / "en.vec").write_text("the 1 0 2\nof 0 1 0\n", "utf-8")
+        settings += [f"vectors={tmp_path / '{lang}.vec'}", "vector_width=3"]
+    run = train(with_settings(RECIPES[name](), settings), related, tmp_path / "run")
     assert run.progress.best.scores["examples"] == len(run.dev.dataset) > 20
     assert 0 < run.progress.losses[0] < 3
 
@@ -64,6 +69,32 @@ def test_what_is_trained_as_published_stays_as_it_is(name, losses, related, tmp_
     settings = [*SMALL, "max_steps=3", "log_every=1"]
     run = train(with_settings(RECIPES[name](), settings), related, tmp_path)
     assert run.progress.losses == pytest.approx(losses, abs=2e-5)
+
+
+def test_a_word_has_the_vector_of_its_form(related, tmp_path) -> None:
+    """Multi-WE: zeros where the file has none."""
+    (tmp_path / "en.vec").write_text("the 1 0 2\n", "utf-8")
+    settings = (f"vectors={tmp_path / '{lang}.vec'}", "vector_width=3", *SMALL)
+    recipe = with_settings(RECIPES["gate-relation-vectors"](), settings)
+    found = set()
+    for batch in batches_of(related, recipe):
+        for row, parses in enumerate(batch.arrays["parses"]):
+            states = batch.extra("word_states")[row]
+            for word, form in enumerate(parses[0].form):
+                assert states[word].tolist() == ([1, 0, 2] if form.lower() == "the" else [0, 0, 0])
+                found.add(form.lower() == "the")
+    assert found == {True, False}
+
+
+def test_vectors_need_a_file_and_a_store(related) -> None:
+    with pytest.raises(SpecError, match=r"model.vectors names no file"):
+        with_settings(RECIPES["gate-relation-vectors"](), ["vectors="]).model.check_data(
+            RECIPES["gate-relation"]().data
+        )
+    with pytest.raises(SpecError, match="of words in a store"):
+        GateOptions(words="vectors", vectors="any").dataset(
+            None, related.dataset("related", split="dev")
+        )
 
 
 def test_the_tree_is_pruned_around_the_mentions(related) -> None:

@@ -30,6 +30,11 @@ SWITCHES = (
         "the feed-forward network drops between its two maps too",
         "it does not: dropout is on its output alone",
     ),
+    Switch(
+        "model.graph_bias",
+        "a graph convolution adds its bias once",
+        "twice, divided by the number of a word's neighbours, itself among them",
+    ),
 )
 
 SYSTEMS.add(

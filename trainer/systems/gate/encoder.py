@@ -1,7 +1,9 @@
 """GATE: a Transformer over the words of a frozen encoder, with attention divided by distance.
 
-A word is its frozen state and the embeddings of its tags, all mapped to the width of the layers.
-Without syntax all heads are free: the paper's Transformer baseline.
+A word is its frozen state, or its vector in a file, and the embeddings of its tags, all mapped to
+the width of the layers. Without syntax all heads are free: the paper's Transformer baseline. The
+baselines CL_GCN and CL_RNN read the same words by graph convolutions, or LSTMs, without the map; a
+graph convolution without syntax has no neighbours.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from syntax.errors import SpecError
 from syntax.trees.ud import DEPREL, UPOS
 from trainer.batch import EXTRA_TAGS, SyntaxBatch, tag_ids
 from trainer.models.outputs import SyntaxEncoding
+from trainer.nn.context import BiLstm, sinusoids
 from trainer.nn.encoder import Encoder
+from trainer.nn.graph import GraphConvolutions
 from trainer.options import RelationOptions
 from trainer.systems.gate.attention import (
     DistanceLayer,
@@ -53,8 +57,11 @@ class WordInput(nn.Module):
                 names = config.classes.get(name, [])
                 self.types[name] = _embedding(len(names) + MENTION_IDS, size)
         tables = sum((options.use_upos, options.use_deprel, options.use_tags, options.use_types))
-        width = int(config.encoder_config().hidden_size) + tables * size
-        self.linear = nn.Linear(width, options.heads * options.head_size)
+        self.width = int(config.encoder_config().hidden_size) + tables * size
+        self.linear: nn.Module = nn.Identity()
+        if options.context == "attention":
+            width, self.width = self.width, options.heads * options.head_size
+            self.linear = nn.Linear(width, self.width)
         self.dropout = nn.Dropout(options.layer_dropout)
 
     def forward(self, batch: SyntaxBatch) -> Tensor:
@@ -88,8 +95,20 @@ class GateEncoder(Encoder):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
         options = self.options
-        self.width = options.heads * options.head_size
         self.input = WordInput(config)
+        self.width, self.relative = self.input.width, None
+        self.graph: GraphConvolutions | None = None
+        self.lstm: BiLstm | None = None
+        if options.context == "gcn":
+            size = (self.width, options.context_width, options.layers)
+            self.graph = GraphConvolutions(*size, options.layer_dropout, options.graph_bias)
+        if options.context == "lstm":
+            size = (self.width, options.context_width // 2, options.layers)
+            self.lstm = BiLstm(*size, options.layer_dropout)
+            self.dropout = nn.Dropout(options.layer_dropout)
+        if options.context != "attention":
+            self.width = options.context_width
+            return
         self.layers = nn.ModuleList(
             DistanceLayer(
                 self.width,
@@ -106,6 +125,14 @@ class GateEncoder(Encoder):
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:  # noqa: ARG002
         states_BWD = self.input(batch)
+        if self.graph is not None:
+            states_BWD = self.graph(states_BWD, self._edges(batch))
+            return SyntaxEncoding(last_hidden_state=states_BWD)
+        if self.lstm is not None:
+            states_BWD = self.dropout(self.lstm(states_BWD, batch.attention_mask_BL))
+            return SyntaxEncoding(last_hidden_state=states_BWD)
+        if self.options.positions == "depth":
+            states_BWD = states_BWD + depth_positions(batch, self.width)
         weights_BNWW = self._weights(batch)
         for layer, relative in zip(self.layers, self._relative(batch), strict=True):
             states_BWD = layer(states_BWD, weights_BNWW, relative)
@@ -123,8 +150,17 @@ class GateEncoder(Encoder):
             options.diagonal,
         )
 
+    def _edges(self, batch: SyntaxBatch) -> Tensor:
+        """True for a word and itself and, with syntax, its head and dependents. (B, W, W)."""
+        real_BW = batch.attention_mask_BL
+        if self.options.reads_graph:
+            near_BWW = batch.extra(self.options.distance) <= 1
+        else:
+            near_BWW = torch.eye(real_BW.shape[1], dtype=torch.bool, device=real_BW.device)
+        return near_BWW & real_BW[:, :, None] & real_BW[:, None, :]
+
     def _relative(self, batch: SyntaxBatch) -> list[tuple[Tensor, Tensor] | None]:
-        if self.relative is None:
+        if self.relative is None:  # none, or absolute ones
             return [None] * len(self.layers)
         options, shape = self.options, batch.input_ids_BL.shape
         if options.positions == "sequence":
@@ -140,9 +176,21 @@ class GateEncoder(Encoder):
         return [table(positions_BWW) for table in self.relative]
 
 
+def depth_positions(batch: SyntaxBatch, width: int) -> Tensor:
+    """Sinusoids of the words' depths: absolute structural positions. *Shape:* (B, W, width).
+
+    Wang et al. (2019, https://aclanthology.org/D19-1145), section 3.1: a word's distance from the
+    root, encoded as Vaswani et al. (2017) encode places in the text.
+    """
+    depth_BW = batch.depth_BL
+    assert depth_BW is not None
+    table = sinusoids(torch.iinfo(depth_BW.dtype).max + 1, width).to(depth_BW.device)
+    return table[depth_BW.long()]
+
+
 def _position_tables(options: GateOptions) -> RelativePositions | nn.ModuleList | None:
     """One table of relative positions for all layers; as released, one for each."""
-    if options.positions == "none":
+    if options.positions in ("none", "depth"):
         return None
     size = (options.head_size, options.max_position)
     if options.position_tables == "as_published":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from syntax.errors import SpecError
 from syntax.options import Bounds, Count, Probability
@@ -11,19 +12,33 @@ from syntax.variant import Variant
 from trainer.options.model import ModelOptions
 from trainer.systems.frozen.options import FrozenOptions
 
+if TYPE_CHECKING:
+    from featurestore import FeatureDataset, FeatureStore
+    from trainer.options.data import DataOptions
+
 
 @dataclass(frozen=True, slots=True)
 class GateOptions(FrozenOptions):
     """A Transformer over words, whose first heads attend to what is near in the tree.
 
     Attributes:
-        layers, heads, head_size, feed_forward: Size of the Transformer.
+        words: A word's ``states`` in the frozen encoder, or its ``vectors`` in a file.
+        vectors: File in fastText's text format (``.vec``), with ``{lang}`` for the language.
+            Vectors of several languages must be aligned.
+        vector_width: Numbers of a vector.
+        context: ``attention``; or as two baselines ``gcn``, graph convolutions over the tree
+            (Subburathinam et al. 2019), and ``lstm``, bidirectional LSTMs (Ni and Florian 2019).
+        context_width: Of the states of a baseline, both directions of an LSTM together.
+        layers: Of any context.
+        heads, head_size, feed_forward: Size of the Transformer.
         deltas: Edges that each syntactic head sees, the first heads; the others see everything.
         prune: Edges off the paths between two mentions, beyond which the tree is cut off; 1 in the
             released scripts, negative for the whole tree.
-        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout: Switches.
-        positions: ``none``; or as two baselines ``sequence``, relative positions in the text (Shaw
-            et al. 2018), and ``structure``, in the tree (Wang et al. 2019).
+        diagonal, position_sign, position_tables, layer_norm, feed_forward_dropout, graph_bias:
+            Switches.
+        positions: ``none``; or as baselines ``sequence``, relative positions in the text (Shaw et
+            al. 2018), ``structure``, in the tree, and ``depth``, the absolute ones there: sinusoids
+            of a word's distance from its root, added to the input (Wang et al. 2019).
         max_position: The largest relative position that is told from larger ones.
         use_upos, use_deprel, use_tags, use_types: Read the words' tags, their relations, the
             dataset's own tags, and the types of the two mentions.
@@ -45,7 +60,8 @@ class GateOptions(FrozenOptions):
     position_tables: Variant = "as_published"
     layer_norm: Variant = "as_published"
     feed_forward_dropout: Variant = "as_published"
-    positions: Literal["none", "sequence", "structure"] = "none"
+    graph_bias: Variant = "as_published"
+    positions: Literal["none", "sequence", "structure", "depth"] = "none"
     max_position: Count = 10
     use_upos: bool = True
     use_deprel: bool = True
@@ -54,6 +70,11 @@ class GateOptions(FrozenOptions):
     tag_size: Count = 30
     layer_dropout: Probability = 0.5
     word_dropout: Probability = 0.0
+    context: Literal["attention", "gcn", "lstm"] = "attention"
+    context_width: Count = 200
+    words: Literal["states", "vectors"] = "states"
+    vectors: str = ""
+    vector_width: Count = 300
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
@@ -62,6 +83,16 @@ class GateOptions(FrozenOptions):
                 f"model.deltas has {len(self.deltas)} values, and model.heads is {self.heads}; "
                 "give at most one for each head"
             )
+        if self.context != "attention" and self.positions != "none":
+            raise SpecError(
+                f"model.positions is {self.positions}, and model.context={self.context} has none; "
+                "set model.positions=none"
+            )
+        if self.context == "lstm" and self.context_width % 2:
+            raise SpecError(
+                f"model.context_width is {self.context_width}, and each direction of an LSTM has "
+                "half of it; give an even number"
+            )
 
     @property
     def distance(self) -> str:
@@ -69,8 +100,35 @@ class GateOptions(FrozenOptions):
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        return self.deltas if self.use_syntax else ()
+        return self.deltas if self.use_syntax and self.context == "attention" else ()
+
+    @property
+    def reads_graph(self) -> bool:
+        return self.use_syntax and self.context == "gcn"
 
     def matrices(self) -> tuple[str, ...]:
-        reads = bool(self.thresholds) or self.positions == "structure"
-        return (self.distance,) if reads else ()
+        reads = bool(self.thresholds) or self.reads_graph or self.positions == "structure"
+        depth = ("depth",) if self.positions == "depth" else ()
+        return ((self.distance,) if reads else ()) + depth
+
+    def new_encoder(self) -> Mapping[str, Any] | None:
+        """With vectors, a configuration of their width, of which nothing is built."""
+        if self.words == "states":
+            return None
+        sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1}
+        return {"model_type": "bert", "hidden_size": self.vector_width, **sizes}
+
+    def dataset(self, store: FeatureStore | None, dataset: FeatureDataset) -> FeatureDataset:
+        if self.words == "states":
+            return FrozenOptions.dataset(self, store, dataset)
+        from trainer.systems.orderfree.vectors import with_vectors
+
+        return with_vectors(store, dataset, self.vectors, self.vector_width)
+
+    def check_data(self, data: DataOptions) -> None:
+        FrozenOptions.check_data(self, data)
+        if self.words == "vectors" and not self.vectors:
+            raise SpecError(
+                "model.words is vectors, and model.vectors names no file; give one, such as "
+                "wiki.{lang}.align.vec, or set model.words=states"
+            )

@@ -2,7 +2,9 @@
 
 For another source, or two at once, set ``data.lang``. The scripts prune trees, which are whole
 here. The baselines of relative positions tell 5 positions on each side for relations and 10 for
-arguments (Ahmad 2021, the dissertation, Table 4.5); the scripts and ``-as-released`` tell 10.
+arguments (Ahmad 2021, the dissertation, Table 4.5); the scripts and ``-as-released`` tell 10. The
+baselines CL_GCN and CL_RNN have the sizes and rates of the scripts in ``scripts/cl_gcn`` and
+``scripts/cl_rnn``.
 """
 
 from __future__ import annotations
@@ -85,6 +87,58 @@ def event_structural() -> Recipe:
     return variant(event(), "structural", "use_syntax=false", "positions=structure")
 
 
+def relation_depth() -> Recipe:
+    """The baseline with absolute positions in the tree."""
+    return variant(relation(), "depth", "use_syntax=false", "positions=depth")
+
+
+def event_depth() -> Recipe:
+    """The baseline with absolute positions in the tree: roles of event arguments."""
+    return variant(event(), "depth", "use_syntax=false", "positions=depth")
+
+
+_GCN = ("context=gcn", "model.layers=2", "context_width=200", "seed=1111")
+_RNN = (
+    *("use_syntax=false", "context=lstm", "model.layers=1", "context_width=300"),
+    *("optimizer=adamw", "learning_rate=1e-3", "schedule=constant"),
+)
+
+
+def relation_gcn() -> Recipe:
+    """The baseline CL_GCN (Subburathinam et al. 2019): graph convolutions over the tree."""
+    return variant(relation(), "gcn", *_GCN)
+
+
+def event_gcn() -> Recipe:
+    """The baseline CL_GCN: roles of event arguments."""
+    return variant(event(), "gcn", *_GCN)
+
+
+def relation_gcn_as_released() -> Recipe:
+    """The baseline CL_GCN with every switch as released, and trees pruned as in its script."""
+    return _as_released(relation_gcn(), "prune=1")
+
+
+def relation_rnn() -> Recipe:
+    """The baseline CL_RNN (Ni and Florian 2019): an LSTM in both directions, without trees."""
+    return variant(relation(), "rnn", *_RNN, "seed=9137")
+
+
+def event_rnn() -> Recipe:
+    """The baseline CL_RNN: roles of event arguments."""
+    return variant(event(), "rnn", *_RNN, "seed=1111")
+
+
+def relation_vectors() -> Recipe:
+    """Relations from aligned word vectors in place of a frozen encoder (Multi-WE, Table 4.7)."""
+    return variant(relation(), "vectors", "words=vectors", "vectors=wiki.{lang}.align.vec")
+
+
+def event_vectors() -> Recipe:
+    """Roles of event arguments from aligned word vectors (Multi-WE, Table 4.7)."""
+    return variant(event(), "vectors", "words=vectors", "vectors=wiki.{lang}.align.vec")
+
+
 def relation_as_released() -> Recipe:
     """Relations with every switch as released, and trees pruned as in the scripts."""
     return _as_released(relation(), "prune=1")
@@ -116,6 +170,15 @@ RECIPES.add("gate-relation-relative", relation_relative)
 RECIPES.add("gate-relation-structural", relation_structural)
 RECIPES.add("gate-event-relative", event_relative)
 RECIPES.add("gate-event-structural", event_structural)
+RECIPES.add("gate-relation-depth", relation_depth)
+RECIPES.add("gate-event-depth", event_depth)
+RECIPES.add("gate-relation-gcn", relation_gcn)
+RECIPES.add("gate-event-gcn", event_gcn)
+RECIPES.add("gate-relation-rnn", relation_rnn)
+RECIPES.add("gate-event-rnn", event_rnn)
+RECIPES.add("gate-relation-vectors", relation_vectors)
+RECIPES.add("gate-event-vectors", event_vectors)
 RECIPES.add("gate-relation-as-released", relation_as_released)
+RECIPES.add("gate-relation-gcn-as-released", relation_gcn_as_released)
 RECIPES.add("gate-relation-relative-as-released", relation_relative_as_released)
 RECIPES.add("gate-relation-structural-as-released", relation_structural_as_released)

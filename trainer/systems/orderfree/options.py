@@ -99,19 +99,12 @@ class OrderFreeOptions(FrozenOptions):
 
         if self.words == "states":
             dataset = FrozenOptions.dataset(self, store, dataset)
-        if store is None:
-            if self.words == "vectors":
-                raise SpecError(
-                    "vectors are found by the forms of words in a store; evaluate on a dataset, or "
-                    "train with model.words=none or states"
-                )
-            return dataset
         if self.words == "vectors":
-            from trainer.systems.orderfree.vectors import VectoredDataset
+            from trainer.systems.orderfree.vectors import with_vectors
 
             of = (self.vectors, self.vector_width, self.missing_vector)
-            return VectoredDataset(store, dataset, *of)
-        return ParsedDataset(store, dataset)
+            return with_vectors(store, dataset, *of)
+        return dataset if store is None else ParsedDataset(store, dataset)
 
     def arrays(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         return sentence_arrays(arrays, root=self.root_position == "first")

@@ -36,6 +36,21 @@ _FALLBACK: Final = "en"
 """The language whose vectors other languages' words take in the release, whatever the source."""
 
 
+def with_vectors(
+    store: FeatureStore | None,
+    dataset: FeatureDataset,
+    pattern: str,
+    width: int,
+    missing: Variant = "as_published",
+) -> FeatureDataset:
+    if store is None:
+        raise SpecError(
+            "vectors are found by the forms of words in a store; evaluate on a dataset, or train "
+            "a model that reads none (model.words)"
+        )
+    return VectoredDataset(store, dataset, pattern, width, missing)
+
+
 class VectoredDataset(ParsedDataset):
     """A dataset whose streams give ``word_states``, the vectors of its words, and ``rare_words``.
 

@@ -28,8 +28,6 @@ from syntax.options import Bounds, Count, check_fields, check_range
 
 _FEWEST_NEGATIVES: Final = 2
 
-_MAX_PARTS: Final = 3
-
 _TRIES: Final = 8
 
 _SLACK: Final = 1
@@ -46,9 +44,9 @@ class TreeSampler:
     more than three). None begins where the span does.
 
     ``lr_sib``: each subtree of ``min_size`` to ``max_size`` pieces gives a sample. The positive is
-    the subtree. A negative replaces one to three of its parts (subtrees without its root) by as
-    many neighbours: subtrees of pieces adjacent to a piece of it, outside of it and not above it.
-    It may have one piece more or less than the subtree. Exchanges are drawn at random, whereas
+    the subtree. A negative replaces up to ``exchanges`` of its parts (subtrees without its root) by
+    as many neighbours: subtrees of pieces adjacent to a piece of it, outside of it and not above
+    it. It may have one piece more or less than the subtree. Exchanges are drawn at random, whereas
     `lr-sib` enumerates all of them. A sample needs two different negatives.
 
     Subtrees of a segment are taken in random order. Segments are sampled in order until there are
@@ -60,6 +58,8 @@ class TreeSampler:
         max_samples: Samples of an example, at most.
         min_size: Fewest pieces of a subtree.
         max_size: Most pieces of a subtree.
+        exchanges: `lr_sib`: most parts that a negative replaces: 3 as released, where Gessler and
+            Schneider (2023) describe 1, and 3 negatives.
     """
 
     way: Way = "synclm"
@@ -67,6 +67,7 @@ class TreeSampler:
     max_samples: Count = 32
     min_size: Annotated[int, Bounds(2)] = 2
     max_size: int = 10
+    exchanges: Annotated[int, Bounds(1, 3)] = 3
 
     def __post_init__(self) -> None:
         check_fields("", self)
@@ -99,8 +100,10 @@ class TreeSampler:
     def _draw(
         self, state: State, column: IntArray, parent: IntArray, row: int, end: int, rows: _Rows
     ) -> int:
-        draw = _draw_synclm if self.way == "synclm" else _draw_lr_sib
-        return int(draw(state, column, parent, row, end, rows, self.min_size, self.max_size))
+        given = (state, column, parent, row, end, rows, self.min_size, self.max_size)
+        if self.way == "synclm":
+            return int(_draw_synclm(*given))
+        return int(_draw_lr_sib(*given, self.exchanges))
 
 
 class _Rows(NamedTuple):
@@ -174,6 +177,7 @@ def _draw_lr_sib(
     rows: _Rows,
     min_size: int,
     max_size: int,
+    exchanges: int,
 ) -> int:
     shape = measure(parent)
     tour = tour_of(parent, shape)
@@ -184,7 +188,8 @@ def _draw_lr_sib(
             return row
         if not min_size <= shape.size[top] <= max_size:
             continue
-        if _exchange(state, column, tour, top, rows.negatives[row]) < _FEWEST_NEGATIVES:
+        found = _exchange(state, column, tour, top, rows.negatives[row], exchanges)
+        if found < _FEWEST_NEGATIVES:
             rows.negatives[row] = PADDING
             continue
         rows.root[row] = column[top]
@@ -198,10 +203,12 @@ def _draw_lr_sib(
 
 
 @njit(cache=True, nogil=True)
-def _exchange(state: State, column: IntArray, tour: Tour, top: Index, negatives: IntArray) -> int:
+def _exchange(
+    state: State, column: IntArray, tour: Tour, top: Index, negatives: IntArray, exchanges: int
+) -> int:
     parts = tour.nodes[tour.enter[top] + 1 : tour.leave[top]].copy()
     neighbours = _neighbours(tour, top)
-    most = min(_MAX_PARTS, len(parts), len(neighbours))
+    most = min(exchanges, len(parts), len(neighbours))
     members = np.empty(negatives.shape[1], np.int32)
     found = 0
     for _ in range(_TRIES * len(negatives) if most > 0 else 0):

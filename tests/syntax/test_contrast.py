@@ -212,10 +212,15 @@ def slid_windows(root: int, first: int, last: int, count: int) -> list[list[int]
 class TestTreesOfLrSib:
     @pytest.mark.slow
     @settings(max_examples=40)
-    @given(data=st.data(), seed=st.integers(0, 1000), negatives=st.integers(2, 12))
-    def test_every_sample_keeps_the_rules(self, data, seed, negatives, forests) -> None:
+    @given(
+        data=st.data(),
+        seed=st.integers(0, 1000),
+        negatives=st.integers(2, 12),
+        exchanges=st.integers(1, 3),
+    )
+    def test_every_sample_keeps_the_rules(self, data, seed, negatives, exchanges, forests) -> None:
         parents = [max(parent, -1) for parent in data.draw(forests.filter(len))]
-        sampler = TreeSampler(way="lr_sib", max_samples=100, negatives=negatives)
+        sampler = TreeSampler("lr_sib", negatives, max_samples=100, exchanges=exchanges)
         twin = Twin(parents)
         roots = []
         for root, positive, changed in trees(sampler.sample(bare(parents), ["a"], seed, 0)):
@@ -225,25 +230,25 @@ class TestTreesOfLrSib:
             assert 2 <= len(changed) <= negatives
             assert len({tuple(tree) for tree in changed}) == len(changed)
             for tree in changed:
-                self._check(twin, root, below, set(tree))
+                self._check(twin, root, below, set(tree), exchanges)
                 assert tree == sorted(tree)
             roots.append(root)
         assert len(set(roots)) == len(roots)
 
     @staticmethod
-    def _check(twin: Any, root: int, below: set[int], tree: set[int]) -> None:
+    def _check(twin: Any, root: int, below: set[int], tree: set[int], exchanges: int) -> None:
         gone, new = below - tree, tree - below
         assert root in tree
         assert gone
         assert new
         assert abs(len(new) - len(gone)) <= 1
-        # What went and what came are whole subtrees, at most three each.
+        # What went and what came are whole subtrees, at most so many each.
         tops = [node for node in gone if twin.parents[node] not in gone]
         assert all(twin.below(node) <= gone for node in gone)
-        assert len(tops) <= 3
+        assert len(tops) <= exchanges
         came = [node for node in new if twin.parents[node] not in new]
         assert all(twin.below(node) <= new for node in new)
-        assert len(came) <= 3
+        assert len(came) <= exchanges
         beside = {node + step for node in below for step in (-1, 1)} - below
         assert set(came) <= beside - set(twin.walk(root))
 
@@ -254,6 +259,11 @@ class TestTreesOfLrSib:
         assert [(root, positive) for root, positive, _ in samples] == [(3, [1, 2, 3])]
         assert {tuple(tree) for tree in samples[0][2]} == {
             *((0, 2, 3), (0, 1, 3), (2, 3, 4), (1, 3, 4), (0, 3, 4))
+        }
+        one = TreeSampler(way="lr_sib", exchanges=1)
+        samples = trees(one.sample(bare([5, 3, 3, 5, 5, -1]), ["a"], 0, 0))
+        assert {tuple(tree) for tree in samples[0][2]} == {
+            *((0, 2, 3), (0, 1, 3), (2, 3, 4), (1, 3, 4))
         }
 
 

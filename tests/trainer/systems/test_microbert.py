@@ -94,6 +94,8 @@ def test_the_released_runs_are_those_of_the_released_configuration() -> None:
     assert replace(released.model, window="as_published") == published.model
     assert replace(released.data, samplers=()) == replace(published.data, samplers=())
     assert [one.negatives for one in map(read_sampler, released.data.samplers)] == [10, 10]
+    phrases, trees = map(read_sampler, published.data.samplers)
+    assert (phrases.max_height, trees.negatives, trees.exchanges) == (2, 3, 1)
     xpos, parser, phrase, tree = released.objectives
     assert (xpos.tags, tree.tree_topk) == ("as_released", "released")
     assert (parser.rows, parser.average, parser.detached) == ("as_released", "as_released", True)

@@ -47,7 +47,11 @@ _EVERYTHING_DECAYS: Final = (
     ),
 )
 
-_SAMPLERS: Final = {"phrase.v1": "phrase(way=lr_sib)", "tree.v1": "tree(way=lr_sib)"}
+_SAMPLERS: Final = {
+    "phrase.v1": "phrase(way=lr_sib)",
+    "tree.v1": "tree(way=lr_sib, negatives=3, exchanges=1)",
+}
+"""Up to three negatives of a tree, each with one part exchanged (Gessler and Schneider 2023)."""
 
 _RELEASED_SAMPLERS: Final = {
     "phrase.v1": "phrase(way=lr_sib, max_height=1, max_samples=512)",

@@ -271,5 +271,6 @@ def _in_words(kind: Any) -> str:
         item = get_args(kind)[0]
         union = get_origin(item) in (Union, UnionType)
         return f"list of {' or '.join(map(_in_words, get_args(item) if union else (item,)))}"
-    words = {int: "whole number", bool: "`True` or `False`", str: "text", NoneType: "`None`"}
+    words = {int: "whole number", float: "number", bool: "`True` or `False`", str: "text"}
+    words[NoneType] = "`None`"
     return words.get(origin, f"`{origin.__name__}`")

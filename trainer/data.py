@@ -306,6 +306,8 @@ def assembly_of(recipe: Recipe, matrices: Sequence[str] | None = None) -> Assemb
         **recipe.model.stream_options(),
         **parse_options(recipe),
     }
+    for one in _objectives(recipe):
+        asked.update(one.stream_options())
     return AssemblySpec(
         **features_of(recipe.data),
         **asked,

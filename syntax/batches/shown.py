@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.trees.brackets import LEAST_WORDS, brackets
+from syntax.batches.answers import INSIDE
+from syntax.batches.labels import LocatedSpans
+from syntax.trees.brackets import LEAST_WORDS, brackets, constituent_brackets
 
 IntArray = NDArray[np.int32]
 
@@ -98,6 +100,33 @@ def batch_brackets(shown: ShownWords) -> BatchBrackets:
             rows.append(np.column_stack([place, before, found + start]).astype(np.int32))
             with_brackets.add(row)
     outcomes["example_without_brackets"] = len(shown.first) - len(with_brackets)
+    return BatchBrackets(np.concatenate([np.empty((0, 6), np.int32), *rows]), outcomes)
+
+
+def span_brackets(shown: ShownWords, spans: LocatedSpans) -> BatchBrackets:
+    """Brackets of the constituents of each sequence, which is one sentence."""
+    rows: list[NDArray[np.int32]] = []
+    outcomes = dict.fromkeys(("sentence_without_its_root", "constituent_of_parts_of_words"), 0)
+    for row in np.unique(spans.row).tolist():
+        own = spans.row == row
+        if (spans.state[own] != INSIDE).any():
+            outcomes["sentence_without_its_root"] += 1
+            continue
+        start, last = spans.start[own], spans.end[own] - 1
+        first_word, last_word = shown.numbers[row, start], shown.numbers[row, last]
+        if (shown.first[row, first_word] != start).any() or (
+            shown.last[row, last_word] != last
+        ).any():
+            outcomes["constituent_of_parts_of_words"] += 1
+            continue
+        found = constituent_brackets(
+            zip(first_word.tolist(), (last_word + 1).tolist(), strict=True)
+        )
+        if len(found):
+            before = np.where(found[:, 0] > first_word.min(), found[:, 0] - 1, -1)
+            place = np.broadcast_to(np.array([row, len(rows)]), (len(found), 2))
+            rows.append(np.column_stack([place, before, found]).astype(np.int32))
+    outcomes["example_without_brackets"] = len(shown.first) - len(rows)
     return BatchBrackets(np.concatenate([np.empty((0, 6), np.int32), *rows]), outcomes)
 
 

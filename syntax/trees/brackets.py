@@ -1,12 +1,15 @@
-"""Binary brackets of a dependency tree: divisions of its stretches of words into two parts.
+"""Binary brackets of a tree: divisions of its stretches of words into two parts.
 
-Dependency trees have no constituents. Here the word takes its dependents on the right, the nearest
-first, and then those on the left, the nearest first. So a stretch divides behind the subtree of its
-leftmost dependent, and, once nothing is left of the head, before that of its rightmost one.
+Constituents are binary by branching to the right: behind its first part the others are a stretch of
+their own. Dependency trees have no constituents. There the word takes its dependents on the right,
+the nearest first, and then those on the left, the nearest first. So a stretch divides behind the
+subtree of its leftmost dependent, and, once nothing is left of the head, before that of its
+rightmost one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +38,28 @@ def brackets(parents: ArrayLike) -> IntArray | None:
         return None
     found: IntArray = _divide(heads, first, last)
     return found[found[:, 1] - found[:, 0] + 1 >= LEAST_WORDS]
+
+
+def constituent_brackets(constituents: Iterable[tuple[int, int]]) -> IntArray:
+    """As `brackets`, of constituents, first word and end of each; the widest is the sentence.
+
+    >>> constituent_brackets([(0, 6), (1, 5), (2, 5)]).tolist()  # he (is (very very happy)) now
+    [[0, 5, 0], [1, 5, 4], [1, 4, 1], [2, 4, 2]]
+    """
+    ends: dict[int, list[int]] = {}
+    for start, end in sorted(set(constituents), reverse=True):
+        ends.setdefault(start, []).append(end)
+    found = []
+    for start, end in sorted((start, end) for start, of in ends.items() for end in of):
+        at = start
+        while at < end:
+            # The widest constituent that begins here inside of this one; else a word.
+            inner = (one for one in ends.get(at, ()) if one <= end and (at, one) != (start, end))
+            part = next(inner, at + 1)
+            if part < end and end - at >= LEAST_WORDS:
+                found.append((at, end - 1, part - 1))
+            at = part
+    return np.array(found, np.int32).reshape(-1, 3)
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.batches.shown import batch_brackets, shown_words
+from syntax.batches import locate_spans
+from syntax.batches.shown import batch_brackets, shown_words, span_brackets
 from syntax.errors import SpecError
 from syntax.options import Count, NonNegative, NonNegativeInt
 from syntax.variant import Variant
@@ -35,12 +36,15 @@ class TreeRegOptions(ObjectiveOptions):
         heads: Read only the part of the states at the place of the first heads, so many; all
             when left out.
         average: A switch: how the losses of a sentence's brackets become one.
+        constituents: Label column of kind ``spans`` that has the constituents, as the reader
+            ``brackets`` gives them; left out, they are made of dependency trees.
     """
 
     name: str = "tree_reg.v1"
     states: Literal["last", "syntax"] | int = "last"
     heads: Count | None = None
     average: Variant = "as_published"
+    constituents: str | None = None
 
     def is_active(self, use_syntax: bool) -> bool:
         return self.weight > 0 and use_syntax
@@ -53,10 +57,26 @@ class TreeRegOptions(ObjectiveOptions):
 
     def targets(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         shown = shown_words(arrays)
-        found = batch_brackets(shown)
+        if self.constituents is None:
+            found = batch_brackets(shown)
+        else:
+            found = span_brackets(shown, locate_spans(arrays, _spans(arrays, self.constituents)))
         words = np.stack([shown.first, shown.last], axis=-1)
         values = dict(zip(TREE_REG_ARRAYS, (words, found.rows), strict=True))
         return {**values, **outcome_arrays(found.outcomes)}
+
+    def stream_options(self) -> Mapping[str, Any]:
+        return {} if self.constituents is None else {"offsets": True}
+
+
+def _spans(arrays: Mapping[str, Any], name: str) -> Any:
+    if name not in arrays:
+        raise SpecError(
+            f"objectives.tree_reg.constituents is {name!r}, and the examples have no such label; "
+            "name the label column of the dataset that has constituents (`parsebank backfill "
+            "brackets` makes `constituents`)"
+        )
+    return arrays[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ with 0 for what lies outside of the sentence. A constituent divides behind q wit
 ``s(q) = SCIN(i, q) + SCIN(q + 1, j)``, and its loss is ``-ln softmax(s)`` at the q of the tree
 (section 3.2), over every q at which a word ends.
 
-The constituents are the brackets of dependency trees (`syntax.trees.brackets`), where the paper has
-constituency trees. In an encoder, h is not a state of a prefix alone; the formula is the same.
+The constituents are those of a label column, as in the paper, or the brackets of dependency trees
+(`syntax.trees.brackets`). In an encoder, h is not a state of a prefix alone; the formula is the
+same.
 
 Letters in shapes: ``B`` examples, ``L`` wordpieces, ``D`` width of the states, ``W`` words, ``S``
 brackets of all examples, ``Q`` words of the longest bracket but one.

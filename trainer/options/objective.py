@@ -48,6 +48,10 @@ class ObjectiveOptions:
         """Samplers beside ``data.samplers``; ``training`` is False for batches that are scored."""
         return ()
 
+    def stream_options(self) -> Mapping[str, Any]:
+        """Options of `syntax.batches.AssemblySpec` that bring what `targets` reads."""
+        return {}
+
     def reads_parses(self) -> bool:
         """True if batches must bring the parses of their texts (`featurestore.ParsedDataset`)."""
         return False

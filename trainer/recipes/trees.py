@@ -59,6 +59,12 @@ def clm_treereg_as_released() -> Recipe:
     return variant(clm_treereg(), "as-released", "objectives.tree_reg.average=as_released")
 
 
+def clm_treereg_constituents() -> Recipe:
+    """TreeReg with the constituents of bracket files, which the text is taken from, too."""
+    settings = ("data.dataset=brackets", "objectives.tree_reg.constituents=constituents")
+    return variant(clm_treereg(), "constituents", *settings)
+
+
 def clm_planting() -> Recipe:
     """Causal language modelling with a tree-planted head (Tree-Planted Transformers)."""
     return _with(clm(), "clm-planting", _PLANTING)
@@ -86,6 +92,7 @@ def _with(recipe: Recipe, name: str, objective: ObjectiveOptions) -> Recipe:
 RECIPES.add("clm", clm)
 RECIPES.add("clm-treereg", clm_treereg)
 RECIPES.add("clm-treereg-as-released", clm_treereg_as_released)
+RECIPES.add("clm-treereg-constituents", clm_treereg_constituents)
 RECIPES.add("clm-planting", clm_planting)
 RECIPES.add("mlm-treereg", mlm_treereg)
 RECIPES.add("mlm-planting", mlm_planting)

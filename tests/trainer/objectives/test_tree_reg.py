@@ -19,7 +19,7 @@ from syntax.batches import AssemblySpec
 from syntax.batches.shown import batch_brackets, shown_words
 from syntax.errors import SpecError
 from syntax.subwords import POLICIES
-from syntax.trees.brackets import brackets
+from syntax.trees.brackets import brackets, constituent_brackets
 from tests.trainer.bracketed import (
     bracketed_batch,
     projective_tree,
@@ -99,6 +99,35 @@ def slow_bracket(states: list, ends: list[int], low: int, high: int, gold: int) 
     i, j = ends[low - 1] + 1 if low else 0, ends[high]
     scores = {q: scin(i, ends[q]) + scin(ends[q] + 1, j) for q in range(low, high)}
     return math.log(sum(math.exp(score) for score in scores.values())) - scores[gold]
+
+
+TREE = st.recursive(st.just(1), lambda parts: st.lists(parts, min_size=1, max_size=4), max_leaves=9)
+"""A word, or the parts of a constituent."""
+
+
+def right_branching(tree, start: int, spans: list) -> tuple[int, set]:
+    """The end of a tree that begins at a word, and its binary brackets, as the paper makes them."""
+    if tree == 1:
+        return start + 1, set()
+    found, starts, at = set(), [], start
+    for part in tree:
+        starts.append(at)
+        at, inner = right_branching(part, at, spans)
+        found |= inner
+    spans.append((start, at))
+    for left, right in pairwise(starts):
+        if at - left >= 3:
+            found.add((left, at - 1, right - 1))
+    return at, found
+
+
+@given(tree=TREE.filter(lambda one: one != 1))
+def test_constituents_branch_to_the_right(tree) -> None:
+    spans: list[tuple[int, int]] = []
+    _, expected = right_branching(tree, 0, spans)
+    found = [tuple(one) for one in constituent_brackets(spans).tolist()]
+    assert set(found) == expected
+    assert len(found) == len(expected)
 
 
 @pytest.mark.parametrize("average", ["as_published", "as_released"])

@@ -16,6 +16,7 @@ from service.parsers import Limits, ParseInput, Parser
 from service.tokenizers import LoadedTokenizer
 from syntax.errors import SpecError
 from syntax.examples import Example, LabelSpec
+from syntax.trees.brackets import constituent_brackets
 from syntax.trees.constituents import Constituent, binarised, read_trees
 from syntax.trees.evalb import evaluate
 from tests.trainer.rows import row_of, write_rows
@@ -24,9 +25,12 @@ from tests.trainer.treebank import append_treebank
 from trainer.data import open_source
 from trainer.evaluation.predictions import Prediction
 from trainer.evaluation.trained import ask, load_run, open_language
+from trainer.loop import train
+from trainer.objectives.shown_options import TREE_REG_ARRAYS
 from trainer.options import ConstituencyOptions, Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
+from trainer.report import result_of
 from trainer.tasks.constituency import Constituency
 from trainer.tasks.options import stored_trees
 
@@ -72,6 +76,38 @@ def append_brackets(
         made = (seq, item.example_id, [parse], item.labels)
         rows.append(row_of(tokenizer, parser.identity.fingerprint, *made, tokens=True))
     write_rows(store, parser, tokenizer, spec, rows)
+
+
+def test_tree_reg_learns_the_constituents_of_bracket_files(store, tmp_path) -> None:
+    settings = (
+        *("data.tokenizer=parsebank-wordpiece-en", "batch_size=7", "max_steps=2", "threads=1"),
+        *("warmup_steps=0", "evaluate_every=2", "log_every=1", "max_length=32"),
+    )
+    made = with_settings(RECIPES["clm-treereg-constituents"](), settings)
+    seen = 0
+    for batch in batches_of(store, made, "train"):
+        brackets = batch.extra(TREE_REG_ARRAYS[1])
+        for row, name in enumerate(batch.arrays["example_id"]):
+            (tree,) = read_trees(TREES[int(name.rpartition("-")[2]) - 1])
+            expected = constituent_brackets(one[1:] for one in tree.constituents).tolist()
+            own = brackets[brackets[:, 0] == row]
+            assert own[:, 3:].tolist() == expected
+            assert own[:, 2].tolist() == [start - 1 for start, _, _ in expected]
+            seen += len(expected)
+    assert seen > 12
+    run = train(made, store, tmp_path / "run")
+    outcomes = result_of(run)["outcomes"]
+    assert outcomes["example_without_brackets"] > 0
+    assert not {"sentence_without_its_root", "constituent_of_parts_of_words"} & set(outcomes)
+    short = train(with_settings(made, ["data.max_length=5"]), store, tmp_path / "short")
+    assert result_of(short)["outcomes"]["sentence_without_its_root"] > 0
+
+
+def test_tree_reg_without_the_label_is_refused(store, tmp_path) -> None:
+    setting = "objectives.tree_reg.constituents=phrases"
+    made = with_settings(RECIPES["clm-treereg-constituents"](), [setting])
+    with pytest.raises(SpecError, match="'phrases', and the examples have no such label"):
+        next(iter(batches_of(store, made, "train")))
 
 
 def recipe(*settings: str) -> Recipe:

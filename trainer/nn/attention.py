@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 import torch
@@ -103,9 +104,10 @@ class Recorder(Protocol):
 
 
 def with_syntax(attention: Attention) -> Attention:
-    """An attention function that also reads the four keywords of ours that it names.
+    """An attention function that also reads the keywords of ours that it names.
 
-    With ``subnetworks`` it gives no weights.
+    ``number`` is that of the layer, where layers share the module; ``relative`` gives terms of
+    positions as `relative_scores` does. With ``subnetworks`` there are no weights.
     """
 
     def forward(
@@ -119,9 +121,13 @@ def with_syntax(attention: Attention) -> Attention:
         local: LocalAttention | None = None,
         subnetworks: SubNetworks | None = None,
         recorder: Recorder | None = None,
+        number: int | None = None,
+        relative: Callable[[Tensor, Tensor], Tensor] | None = None,
         **options: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        layer = None if syntax is None else syntax[int(module.layer_idx)]  # type: ignore[arg-type]
+        layer = None
+        if syntax is not None:
+            layer = syntax[module.layer_idx if number is None else number]  # type: ignore[index]
         if any(one is not None for one in (layer, local, subnetworks, recorder)):
             attention_mask = _spelt_out(attention_mask, module, query)
         if layer is not None:
@@ -129,7 +135,7 @@ def with_syntax(attention: Attention) -> Attention:
             key = _add_to_first_heads(key, layer.key_BKLD)
             value = _add_to_first_heads(value, layer.value_BKLD)
             attention_mask = _add_to_mask(attention_mask, layer.score_BNLL, query.dtype)
-        relative_BNLL = relative_scores(module, query, key)
+        relative_BNLL = (relative or partial(relative_scores, module))(query, key)
         if relative_BNLL is not None:
             scaling = options.get("scaling") or query.shape[-1] ** -0.5
             attention_mask = _add_to_mask(attention_mask, relative_BNLL * scaling, query.dtype)
@@ -270,12 +276,16 @@ def _weighted(
 
 
 def _only_near(mask: Tensor | None, near_BLL: Tensor) -> Tensor:
+    """A mask of what is near, too; a row without anything near in a window has all of that."""
     near_B1LL = near_BLL[:, None]
     if mask is None:
         return near_B1LL
     if mask.dtype == torch.bool:
-        return mask & near_B1LL
-    return mask.masked_fill(~near_B1LL, torch.finfo(mask.dtype).min)
+        both = mask & near_B1LL
+        return torch.where(both.any(-1, keepdim=True), both, mask)
+    low = torch.finfo(mask.dtype).min
+    both = mask.masked_fill(~near_B1LL, low)
+    return torch.where((both > low).any(-1, keepdim=True), both, mask)
 
 
 def _spelt_out(mask: Tensor | None, module: nn.Module, query: Tensor) -> Tensor | None:

@@ -12,11 +12,15 @@ import torch
 from torch import Tensor, nn
 from transformers import (
     MODEL_MAPPING,
+    AlbertConfig,
     AutoConfig,
     AutoModel,
+    DebertaV2Config,
+    ModernBertModel,
     PretrainedConfig,
     PreTrainedModel,
 )
+from transformers.models.modernbert.modeling_modernbert import ModernBertAttention
 
 from syntax.errors import ModelLoadError, SpecError
 from syntax.options import check_range
@@ -24,7 +28,9 @@ from trainer.batch import SyntaxBatch
 from trainer.nn import bart as bart  # registers its model type
 from trainer.nn import relative as relative  # likewise
 from trainer.nn import transformer as transformer  # likewise
+from trainer.nn.albert import NumberedAlbert
 from trainer.nn.attention import EAGER, SDPA
+from trainer.nn.deberta import RoutedDeberta
 from trainer.options.data import DataOptions
 from trainer.options.model import ModelOptions
 
@@ -53,7 +59,11 @@ def new_encoder(config: SyntaxConfig) -> PreTrainedModel:
 
 
 def new_stock(config: PretrainedConfig, attention: str | None = None) -> PreTrainedModel:
-    encoder: PreTrainedModel = AutoModel.from_config(config, **_how(config, attention))
+    encoder: PreTrainedModel
+    if (family := _own_family(config, attention)) is not None:
+        encoder = family._from_config(config, attn_implementation=attention)
+    else:
+        encoder = AutoModel.from_config(config, **_how(config, attention))
     return encoder
 
 
@@ -72,9 +82,11 @@ def load_encoder(
     copy of them, and heads are float32. ``dtype="auto"`` leaves them as they are. With ``cached``
     the hub is not asked: only its cache is read.
     """
+    family = _own_family(config, attention)
+    how = _how(config, attention) if family is None else {"attn_implementation": attention}
     try:
-        encoder: PreTrainedModel = AutoModel.from_pretrained(
-            name, dtype=dtype, **_from_hub(cached), **_how(config, attention)
+        encoder: PreTrainedModel = (family or AutoModel).from_pretrained(
+            name, dtype=dtype, **_from_hub(cached), **how
         )
     except (OSError, ValueError) as error:
         raise _cannot_load(name, error) from error
@@ -102,6 +114,20 @@ def _from_hub(cached: bool = False) -> dict[str, Any]:
     """Leave to ask the hub for the model and, where PEFT is there, for an adapter."""
     offline = {"local_files_only": cached or is_offline()}
     return {**offline, "adapter_kwargs": offline}
+
+
+def _own_family(config: PretrainedConfig, attention: str | None) -> type[PreTrainedModel] | None:
+    """Our class of an encoder whose own does not hand all that our attention reads to its layers.
+
+    The convolution of some DeBERTas reads neighbours whatever a tree says: these stay as they are.
+    """
+    if attention is None:
+        return None
+    if isinstance(config, AlbertConfig):
+        return NumberedAlbert
+    if isinstance(config, DebertaV2Config) and not getattr(config, "conv_kernel_size", 0):
+        return RoutedDeberta
+    return None
 
 
 def _how(config: PretrainedConfig, attention: str | None) -> dict[str, Any]:
@@ -182,36 +208,79 @@ def chosen_layers(name: str, layers: Sequence[int] | None, count: int) -> list[i
 
 
 def layers_of(encoder: PreTrainedModel) -> list[nn.Module]:
-    layers = getattr(getattr(encoder, "encoder", None), "layer", None)
-    if not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
+    """The layers, first to last; one that has several places stands at each."""
+    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if isinstance(encoder, NumberedAlbert | ModernBertModel):
+        layers = encoder.layers
+    elif not isinstance(layers, nn.ModuleList) or not hasattr(layers[0].attention, "self"):
         raise _other_layers(encoder)
     return list(layers)
 
 
 def before_attention(
-    layer: nn.Module, further: Callable[[Tensor, Mapping[str, Any]], Mapping[str, Any]]
+    encoder: PreTrainedModel,
+    number: int,
+    further: Callable[[Tensor, Mapping[str, Any]], Mapping[str, Any]],
 ) -> None:
     """Give the self-attention of a layer further keywords, from its input states and its own.
 
-    ``further`` takes the states (B, L, D) and the keywords, among them those of `run_encoder`.
+    ``further`` takes the states (B, L, D), after a norm that stands before the attention, and the
+    keywords, among them those of `run_encoder`.
     """
 
     def hook(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if options.get("number", number) != number:
+            return None
         return args, {**options, **further(args[0], options)}
 
-    attention = cast(nn.Module, cast(nn.Module, layer.attention).self)
-    attention.register_forward_pre_hook(hook, with_kwargs=True)
+    layer: Any = layers_of(encoder)[number]
+    attention = layer.attn if isinstance(encoder, ModernBertModel) else layer.attention
+    getattr(attention, "self", attention).register_forward_pre_hook(hook, with_kwargs=True)
 
 
 def further_layer(encoder: PreTrainedModel) -> nn.Module:
-    """A new layer of the encoder's kind, with the number behind its last."""
-    if isinstance(encoder, transformer.TransformerEncoder):
+    """A new layer of the encoder's kind, with the number behind its last.
+
+    It takes states, a mask and `further_keywords`.
+    """
+    if isinstance(encoder, transformer.TransformerEncoder | NumberedAlbert):
         return encoder.further_layer()
+    if isinstance(encoder, ModernBertModel):
+        raise SpecError(
+            "the encoder is of type 'modernbert', and a further layer of its kind would read "
+            "states behind the encoder's last norm; take another encoder, such as BERT or "
+            "DeBERTa-v3, for sgnet.v1 set model.layer=as_published, or set model.use_syntax=false"
+        )
     layers = layers_of(encoder)
     kind: Callable[..., nn.Module] = type(layers[0])
     if "layer_idx" not in signature(kind).parameters:
         raise _other_layers(encoder)
     return kind(encoder.config, layer_idx=len(layers))
+
+
+def further_attention(encoder: PreTrainedModel) -> nn.Module:
+    """The attention of a further layer without the map behind it, whose outcomes come first."""
+    if isinstance(encoder, NumberedAlbert):
+        return encoder.further_attention()
+    if isinstance(encoder, ModernBertModel):
+        kinds: Any = encoder.config.layer_types
+        everywhere = kinds.index("full_attention")
+        attention: Any = ModernBertAttention(encoder.config, layer_idx=everywhere)
+        attention.layer_idx, attention.Wo = len(encoder.layers), nn.Identity()
+        return cast(nn.Module, attention)
+    layer: Any = further_layer(encoder)
+    return cast(nn.Module, layer.attention.self)
+
+
+def further_keywords(encoder: PreTrainedModel, states_BLD: Tensor) -> dict[str, Any]:
+    """Positions, where layers of the encoder's kind are told them."""
+    if isinstance(encoder, RoutedDeberta):
+        return encoder.positions(states_BLD)
+    if isinstance(encoder, ModernBertModel):
+        place_1L = torch.arange(states_BLD.shape[1], device=states_BLD.device)[None]
+        turns = encoder.rotary_emb(states_BLD, place_1L, "full_attention")
+        return {"position_embeddings": turns}
+    return {}
 
 
 def is_causal(encoder: PreTrainedModel) -> bool:

@@ -173,9 +173,9 @@ def decoder_config(
         encoder_layers=0,
         decoder_attention_heads=heads,
         encoder_attention_heads=heads,
-        decoder_ffn_dim=_first(encoder, ("encoder_ffn_dim", "intermediate_size"), 4 * width),
-        dropout=_first(encoder, ("dropout", "hidden_dropout_prob"), 0.1),
-        attention_dropout=_first(
+        decoder_ffn_dim=first_setting(encoder, ("encoder_ffn_dim", "intermediate_size"), 4 * width),
+        dropout=first_setting(encoder, ("dropout", "hidden_dropout_prob"), 0.1),
+        attention_dropout=first_setting(
             encoder, ("attention_dropout", "attention_probs_dropout_prob"), 0.1
         ),
         activation_function="relu",
@@ -192,7 +192,7 @@ def decoder_config(
     )
 
 
-def _first(config: PretrainedConfig, names: Sequence[str], usual: float) -> Any:
+def first_setting(config: PretrainedConfig, names: Sequence[str], usual: float) -> Any:
     """The first of these settings that a family has, or what is usual."""
     return next((getattr(config, name) for name in names if hasattr(config, name)), usual)
 

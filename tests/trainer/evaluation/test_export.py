@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from transformers import AlbertConfig, DebertaV2Config, ModernBertConfig
 
 from syntax.errors import SpecError
 from tests.trainer.runs import batches_of, finished
+from trainer.data import open_source, profile_data
 from trainer.evaluation.export import export_encoder
 from trainer.evaluation.trained import load_model
 from trainer.loop import MODEL, Run, train
+from trainer.models.build import build_model
 from trainer.models.config import SyntaxConfig
 from trainer.models.model import SyntaxModel
 from trainer.models.parts import PARTS
+from trainer.options import Recipe
 from trainer.systems import SYSTEMS
 
 SEPARATE = ("joint_root=false", "separator_edge=none")
@@ -86,6 +90,64 @@ def test_an_exported_encoder_gives_the_same_states_to_the_bit(
     tuned = train(further, store, tmp_path / "tuned")
     learned = dict(tuned.accelerator.unwrap_model(tuned.model).encoder.named_parameters())
     assert any(not torch.equal(one, learned[key]) for key, one in own.named_parameters())
+
+
+SIZE = {
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+KINDS = {
+    "albert": AlbertConfig(**SIZE, embedding_size=8),
+    "deberta": DebertaV2Config(
+        **SIZE, relative_attention=True, pos_att_type=["c2p", "p2c"], type_vocab_size=0
+    ),
+    "modernbert": ModernBertConfig(
+        **SIZE, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=8
+    ),
+}
+OF_KINDS = {
+    **{name: SETTINGS[name] for name in SETTINGS if not {*SETTINGS[name]} & {*BUILT}},
+    "sgnet.v1": SEPARATE,
+    "udprlm.v1": SETTINGS["udprlm.v1"][len(BUILT) :],
+}
+
+
+@pytest.mark.parametrize("name", OF_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoders_of_other_kinds_learn_and_come_back_too(
+    store, small_recipe, tmp_path, kind, name
+) -> None:
+    def new(*settings: str) -> tuple[Recipe, SyntaxModel]:
+        common = ("max_length=64", f"model.name={name}", *OF_KINDS[name], *settings)
+        recipe = small_recipe(*common)
+        return recipe, build_model(
+            recipe, profile_data(open_source(store, recipe, "dev", "en"), recipe)
+        )
+
+    KINDS[kind].save_pretrained(tmp_path / "new")
+    random = ("model.weights=random", f"model.encoder={tmp_path / 'new'}")
+    if (kind, name) == ("modernbert", "udprlm.v1"):
+        with pytest.raises(SpecError, match="would read states behind the encoder's last norm"):
+            new(*random)
+        return
+    recipe, model = new(*random)
+    batch = batches_of(store, recipe)[0]
+    loss = model.train()(batch).loss
+    loss.backward()
+    gradients = [one.grad for one in model.encoder.parameters() if one.grad is not None]
+    assert loss.isfinite()
+    assert gradients
+    assert all(one.isfinite().all() for one in gradients)
+    model.save_pretrained(tmp_path / "run" / MODEL)
+    export_encoder(tmp_path / "run", tmp_path / "encoder")
+    _, taken = new("model.weights=pretrained", f"model.encoder={tmp_path / 'encoder'}")
+    with torch.no_grad():
+        states, expected = (one.eval().encoder(batch).last_hidden_state for one in (taken, model))
+    assert torch.equal(states, expected)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -55,25 +55,28 @@ class LisaEncoder(StockEncoder):
             dropout=options.parser_dropout,
             activation="as_released",
         )
-        before_attention(layers[self.layer], self.attend)
+        before_attention(self.encoder, self.layer, self.attend)
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         wanted = options.pop("output_tree_scores", False)
         if self.parser is None:
             return super().forward(batch, **options)
         check_reads_syntax(self.encoder.config._attn_implementation)
-        options["output_hidden_states"] = wanted or options.get("output_hidden_states", False)
-        encoding = super().forward(batch, parsed=batch, **options)
-        if wanted and encoding.hidden_states is not None:
-            states_BLD = encoding.hidden_states[self.layer]
-            encoding.tree_scores = self.parser(states_BLD, batch.attention_mask_BL)
+        read: list[Tensor] = []
+        encoding = super().forward(batch, parsed=(batch, read), **options)
+        if wanted:
+            encoding.tree_scores = self.parser(read[0], batch.attention_mask_BL)
         return encoding
 
     def attend(self, states_BLD: Tensor, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Syntax of the layer whose input the states are: the parse as scores of the first head."""
+        """Syntax of the layer whose input the states are: the parse as scores of the first head.
+
+        The states are noted beside the batch.
+        """
         if "parsed" not in given or self.parser is None:
             return {}
-        batch, config = given["parsed"], self.encoder.config
+        (batch, read), config = given["parsed"], self.encoder.config
+        read.append(states_BLD)
         if self.training or self.options.inject:
             heads_BLL = F.one_hot(batch.extra(HEADS).long(), states_BLD.shape[1])
             arcs_BLL = _FORBIDDEN * (1.0 - heads_BLL)

@@ -17,7 +17,14 @@ from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import EAGER, LayerSyntax, masked_softmax, never_empty
 from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_layer_multiplies, check_layer_obeys
-from trainer.nn.stock import further_layer, new_encoder, run_encoder
+from trainer.nn.stock import (
+    further_attention,
+    further_keywords,
+    further_layer,
+    new_encoder,
+    run_encoder,
+)
+from trainer.nn.transformer import first_setting
 from trainer.systems.sgnet.options import SgNetOptions, SgNetTransformerOptions
 
 if TYPE_CHECKING:
@@ -33,18 +40,19 @@ class PublishedLayer(nn.Module):
 
     def __init__(self, encoder: PreTrainedModel) -> None:
         super().__init__()
-        attention: Any = further_layer(encoder).attention
-        self.attention, config = nn.ModuleDict({"self": attention.self}), encoder.config
+        config = encoder.config
+        self.attention = nn.ModuleDict({"self": further_attention(encoder)})
         self.network = nn.Sequential(
             nn.Linear(config.hidden_size, config.intermediate_size),
             nn.GELU(),
             nn.Linear(config.intermediate_size, config.hidden_size),
-            nn.Dropout(config.hidden_dropout_prob),
+            nn.Dropout(first_setting(config, ("hidden_dropout_prob", "mlp_dropout"), 0.1)),
         )
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        epsilon = first_setting(config, ("layer_norm_eps", "norm_eps"), 1e-12)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=epsilon)
 
     def forward(self, states_BLD: Tensor, mask: Tensor, **options: Any) -> Tensor:
-        context_BLD = self.attention["self"](states_BLD, mask, **options)[0]
+        context_BLD = self.attention["self"](states_BLD, attention_mask=mask, **options)[0]
         guided_BLD: Tensor = self.norm(self.network(context_BLD) + states_BLD)
         return guided_BLD
 
@@ -177,6 +185,7 @@ class SgNetEncoder(Encoder):
             part = LayerSyntax(factor_BKLL=factor_B1LL.expand(-1, heads, -1, -1))
             options["syntax"] = [part] * (layers + 1)  # for whatever number the layer has
         mask = self._attention_mask(never_empty(seen_BLL, batch), states_BLD.dtype)
+        options |= further_keywords(self.encoder, states_BLD)
         guided_BLD: Tensor = self.guided(states_BLD, mask, **options)
         return guided_BLD
 

@@ -21,13 +21,7 @@ from trainer.models.outputs import SyntaxEncoding
 from trainer.nn.attention import LocalAttention, check_reads_syntax, never_empty
 from trainer.nn.encoder import Encoder
 from trainer.nn.selfcheck import check_attends_locally
-from trainer.nn.stock import (
-    before_attention,
-    chosen_layers,
-    layers_of,
-    new_encoder,
-    run_encoder,
-)
+from trainer.nn.stock import before_attention, chosen_layers, new_encoder, run_encoder
 from trainer.nn.tokenizer import pieces_of
 from trainer.systems.sla.options import SlaOptions
 
@@ -79,7 +73,7 @@ class SlaEncoder(Encoder):
         self.register_buffer("punctuation_V", table_V)
         self.gates = nn.ModuleDict({str(n): LocalGate(self.width, options.gate) for n in layers})
         for name, gate in self.gates.items():
-            before_attention(layers_of(self.encoder)[int(name)], partial(_local, gate))
+            before_attention(self.encoder, int(name), partial(_local, gate))
 
     @property
     def stock(self) -> PreTrainedModel:

@@ -68,10 +68,10 @@ class SyntaxMasksEncoder(StockEncoder):
     def __init__(self, config: SyntaxConfig, pretrained: PreTrainedModel | None = None) -> None:
         super().__init__(config, pretrained)
         self.topics = nn.ModuleList()
-        for layer in layers_of(self.encoder) if self.options.use_syntax else ():
+        for number in range(len(layers_of(self.encoder)) if self.options.use_syntax else 0):
             released = self.options.aggregation == "as_released"
             self.topics.append(ReleasedSum() if released else TopicalAttention(self.width))
-            before_attention(layer, partial(_subnetworks, self.topics[-1]))
+            before_attention(self.encoder, number, partial(_subnetworks, self.topics[-1]))
 
     def forward(self, batch: SyntaxBatch, **options: Any) -> SyntaxEncoding:
         if len(self.topics):

@@ -15,7 +15,7 @@ from trainer.nn.attention import EAGER
 from trainer.nn.earlier import check_same_tokenizer, run_weights
 from trainer.nn.encoder import Encoder
 from trainer.nn.piece_parser import PieceParser
-from trainer.nn.stock import further_layer, new_encoder, run_encoder
+from trainer.nn.stock import further_keywords, further_layer, new_encoder, run_encoder
 from trainer.systems.udprlm.options import UdPrlmOptions
 from trainer.systems.udprlm.usi import SyntaxIntegration
 
@@ -77,7 +77,9 @@ class UdPrlmEncoder(Encoder):
             scores = self.parser(states_BLD, batch.attention_mask_BL)
         if self.usi is not None and self.layer is not None and not of_trees:
             integrated_BLD = self.usi(states_BLD, scores)
-            states_BLD = self.layer(integrated_BLD, self._attention_mask(batch, integrated_BLD))
+            mask = self._attention_mask(batch, integrated_BLD)
+            keywords = further_keywords(self.encoder, integrated_BLD)
+            states_BLD = self.layer(integrated_BLD, mask, **keywords)
             hidden = None if hidden is None else (*hidden, states_BLD)
         return SyntaxEncoding(
             last_hidden_state=states_BLD,

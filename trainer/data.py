@@ -26,7 +26,7 @@ from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, Separat
 from trainer.options.settings import described
 from trainer.requirements import DataProfile, Requirements
 from trainer.ring import sender
-from trainer.stored import stored_part, task_labels
+from trainer.stored import stored_part, task_labels, with_trees
 from trainer.tasks import TASKS
 from trainer.tasks.base import Task
 
@@ -69,6 +69,11 @@ class Source:
     def classes(self) -> dict[str, tuple[str, ...]]:
         """Names of the classes of each label column that has some, in id order."""
         return {name: label.names for name, label in self.labels.items() if label.names}
+
+    @property
+    def treebank(self) -> FeatureDataset | None:
+        """The treebank whose trees stand for those of the examples."""
+        return getattr(self.dataset, "treebank", None)
 
     def training_stream(
         self, recipe: Recipe, device: torch.device, *, epoch: int, rank: int, world_size: int
@@ -190,7 +195,7 @@ def unlabelled_error(
 
 def pin_version(source: Source, output: Path) -> None:
     """Pin the version that a run reads; where the store cannot be written, log a warning."""
-    for data in (source.dataset, *([] if source.gold is None else [source.gold])):
+    for data in filter(None, (source.dataset, source.gold, source.treebank)):
         run = fingerprint([data.name, data.card.tokenizer_fingerprint, str(output.resolve())])
         name = f"run-{run[:12]}-{data.version}"
         try:
@@ -220,8 +225,13 @@ def pinned_data(source: Source, recipe: Recipe) -> DataOptions:
     card = source.dataset.card
     tokenizer = recipe.data.tokenizer or card.tokenizer_fingerprint
     gold = recipe.data.gold_version if source.gold is None else source.gold.version
-    version = source.dataset.version
-    return replace(recipe.data, tokenizer=tokenizer, version=version, gold_version=gold)
+    return replace(
+        recipe.data,
+        tokenizer=tokenizer,
+        version=source.dataset.version,
+        gold_version=gold,
+        treebank_version=None if source.treebank is None else source.treebank.version,
+    )
 
 
 def profile_data(source: Source, recipe: Recipe) -> DataProfile:
@@ -332,7 +342,7 @@ def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) ->
             f"{recipe.model.name} reads the states of words, and {recipe.task.name} or an "
             "objective finds words among pieces; take a model that reads pieces"
         )
-    return ParsedDataset(store, dataset)
+    return with_trees(store, dataset, recipe.data)
 
 
 def parse_options(recipe: Recipe) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from syntax.errors import ParsebankError, SpecError, UnknownDatasetError
 from syntax.examples import LabelSpec
@@ -16,7 +17,9 @@ from trainer.options.settings import raise_all
 from trainer.results import recipe_of
 
 if TYPE_CHECKING:
-    from featurestore import FeatureDataset, FeatureStore
+    from featurestore import FeatureDataset, FeatureStore, ParsedDataset
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -> FeatureDataset:
@@ -31,6 +34,30 @@ def stored_part(store: FeatureStore, data: DataOptions, split: str, lang: str) -
     if not len(dataset):
         raise SpecError(f"{data.dataset} has no examples in {split}/{lang}; its drops say why")
     return dataset
+
+
+def with_trees(store: FeatureStore, dataset: FeatureDataset, data: DataOptions) -> ParsedDataset:
+    """A dataset with its parses, or, where the options name a treebank, with that one's."""
+    from featurestore import ParsedDataset
+
+    if data.treebank is None:
+        return ParsedDataset(store, dataset)
+    treebank = store.dataset(
+        data.treebank,
+        tokenizer=dataset.card.tokenizer_fingerprint,
+        split=dataset.spec.split,
+        lang=[*dataset.langs],
+        version=data.treebank_version,
+    )
+    if len(treebank) > len(dataset):
+        _LOG.warning(
+            "%d of %d examples of %s are not in %s, and are neither learned nor scored",
+            len(treebank) - len(dataset),
+            len(treebank),
+            treebank.name,
+            dataset.name,
+        )
+    return ParsedDataset(store, dataset, treebank)
 
 
 def task_labels(dataset: FeatureDataset, task: TaskOptions) -> dict[str, LabelSpec]:

@@ -19,7 +19,7 @@ from featurestore.dataset.dataset import FeatureDataset
 from featurestore.records import ParseRecord
 from featurestore.stream.window import Window, WindowReader
 from featurestore.tables.encode.packed import unpack_record
-from syntax.errors import StoreError
+from syntax.errors import SpecError, StoreError
 
 if TYPE_CHECKING:
     from featurestore.store import FeatureStore
@@ -42,19 +42,63 @@ class ParsedDataset(FeatureDataset):
     ``parses`` is a list: for each sequence a tuple with the `syntax.trees.parse.Parse` of each
     segment of its example. ``is_gold``, bool (B,), says whether all of them are gold trees. Further
     values that the streams of ``data`` give, such as states of words, are kept.
+
+    With a ``treebank``, a dataset of the same sentences in the same words, the parses are those of
+    its examples with the same language and id; features, such as matrices, stay those of ``data``.
     """
 
-    def __init__(self, store: FeatureStore, data: FeatureDataset) -> None:
+    def __init__(
+        self, store: FeatureStore, data: FeatureDataset, treebank: FeatureDataset | None = None
+    ) -> None:
         super().__init__(store, data.card, data.version, data.rows, data.reader)
         self._data = data
+        self.treebank = None if treebank is None else ParsedDataset(store, treebank)
         self._values: dict[tuple[str, bool], tuple[str, ...]] = {}
 
     def __reduce__(self) -> tuple[type[ParsedDataset], tuple[Any, ...], dict[str, Any]]:
-        return ParsedDataset, (self._store, self._data), self._kept_in_copies()
+        kept = self._kept_in_copies()
+        if self.treebank is not None:
+            kept |= {"treebank": self.treebank, "_places": self._places}
+        return ParsedDataset, (self._store, self._data), kept
 
     @cached_property
     def fingerprints(self) -> dict[str, Any]:
-        return self._data.fingerprints
+        if self.treebank is None:
+            return self._data.fingerprints
+        return {**self._data.fingerprints, "treebank": self.treebank.fingerprints}
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        """Where the treebank has each example; the words of both are compared. *Shape:* (N,)."""
+        assert self.treebank is not None
+        place_of = {name: place for place, name in enumerate(_names(self.treebank))}
+        names = _names(self)
+        if missing := [name for name in names if name not in place_of]:
+            lang, first = missing[0]
+            raise SpecError(
+                f"{len(missing)} of {len(names)} examples of {self.name} are not in the treebank "
+                f"{self.treebank.name}, the first {first!r} ({lang}); name a treebank of the "
+                "same sentences, backfilled in the same languages and split"
+            )
+        found = np.array([place_of[name] for name in names], np.int64)
+        own = ParsedDataset(self._store, self._data)
+        for start in range(0, len(self), _AT_ONCE):
+            examples = np.arange(start, min(start + _AT_ONCE, len(self)))
+            pairs = zip(own.records(examples), self.treebank.records(found[examples]), strict=True)
+            for example, (ours, theirs) in zip(examples.tolist(), pairs, strict=True):
+                if _is_gold(ours):
+                    raise SpecError(
+                        f"example {names[example][1]!r} of {self.name} has gold trees, which a "
+                        "model would read and find again; name a dataset that a parser made"
+                    )
+                if [*map(_words, ours)] != [*map(_words, theirs)]:
+                    raise SpecError(
+                        f"example {names[example][1]!r} of {self.name} has other words or another "
+                        f"text than in the treebank {self.treebank.name}; backfill the treebank "
+                        "with `--expand-words`, and its files without the lines of multiword "
+                        "tokens with `--mode pretokenized`"
+                    )
+        return found
 
     def word_counts(self) -> NDArray[np.int64]:
         """Words of each example, of all its segments. *Shape:* (N,)."""
@@ -72,6 +116,8 @@ class ParsedDataset(FeatureDataset):
         return found
 
     def _parse_keys(self, examples: NDArray[np.int64]) -> list[list[str]]:
+        if self.treebank is not None:
+            return self.treebank._parse_keys(self._places[examples])
         keys: list[list[str]] = self.columns(["parse_keys"], examples)["parse_keys"].to_pylist()
         return keys
 
@@ -141,6 +187,18 @@ class ParsedDataset(FeatureDataset):
         self, stored: bool, offsets: bool = False, tokens: bool = False
     ) -> WindowReader:
         return ParsesReader(self, self._data.open_reader(stored, offsets, tokens))
+
+
+def _names(data: FeatureDataset) -> list[tuple[str, str]]:
+    """Language and id of each example, in sequence order."""
+    ids: list[str] = data.columns(["example_id"])["example_id"].to_pylist()
+    langs = [data.rows.parts[part][1] for part in data.rows.part.tolist()]
+    return [*zip(langs, ids, strict=True)]
+
+
+def _words(record: ParseRecord) -> tuple[str, list[int], list[int], list[str]]:
+    parse = record.parse
+    return parse.text, parse.word_start, parse.word_end, parse.form
 
 
 class ParsesReader:

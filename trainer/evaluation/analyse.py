@@ -37,6 +37,7 @@ from trainer.evaluation.groupings import (
 from trainer.metrics.significance import Floats, Metric, difference, interval
 from trainer.results import read_json, recipe_of
 from trainer.seeds import runs_of
+from trainer.stored import with_trees
 
 if TYPE_CHECKING:
     from featurestore import FeatureStore, ParsedDataset
@@ -296,8 +297,6 @@ class _Joined:
     def parts(self, store: FeatureStore, field: str | None) -> Iterator[Part]:
         def opened(lang: str) -> ParsedDataset:
             """The examples that the first run was scored on, with their parses."""
-            from featurestore import ParsedDataset
-
             data = self._scored["languages"][lang]["data"]
             parsers = list(data["parsers"])
             dataset = store.dataset(
@@ -308,7 +307,7 @@ class _Joined:
                 version=data["version"],
                 parser=parsers[0] if len(parsers) == 1 else None,
             )
-            return ParsedDataset(store, dataset)
+            return with_trees(store, dataset, self._recipe.data)
 
         for lang, runs in self.runs.items():
             yield Part(lang, runs, self.classes, self.task, field, opened)

@@ -52,7 +52,12 @@ class TrainedRun:
         tokenizer = _tokenizer(store, name, self.requirements)
         chosen = str(ParserChoice.read(parser)) or None
         data = replace(
-            self.recipe.data, dataset=name, tokenizer=tokenizer, version=None, parser=chosen
+            self.recipe.data,
+            dataset=name,
+            tokenizer=tokenizer,
+            version=None,
+            treebank_version=None,
+            parser=chosen,
         )
         return replace(self, recipe=replace(self.recipe, data=data))
 

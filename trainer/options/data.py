@@ -79,6 +79,14 @@ class DataOptions(SequenceSpec):
             "this power, from 0 to 1: those of smaller languages are repeated."
         ),
     ] = None
+    treebank: Annotated[
+        str | None,
+        Option(
+            "Dataset of the same sentences in the same words, whose trees a parser learns and is "
+            "scored by; a model that reads trees reads those of `dataset`."
+        ),
+    ] = None
+    treebank_version: Annotated[int | None, Option("Of `treebank`; as `version`.")] = None
     samplers: Annotated[
         tuple[str, ...],
         Option(

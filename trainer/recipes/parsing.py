@@ -107,6 +107,22 @@ def microbert_ud_frozen() -> Recipe:
     return replace(microbert_ud(), name="microbert-ud-frozen", optimizers=_encoder_at(0.0))
 
 
+def microbert_ud_sla() -> Recipe:
+    """The same for an encoder with local attention, over a parser's trees of the treebank."""
+    return _over_parsed(microbert_ud())
+
+
+def microbert_ud_frozen_sla() -> Recipe:
+    """The same with the encoder as it is."""
+    return _over_parsed(microbert_ud_frozen())
+
+
+def _over_parsed(recipe: Recipe) -> Recipe:
+    """Local attention reads the dataset `ud-parsed`; what is learned and scored is in `ud`."""
+    recipe = with_local_attention(recipe)
+    return replace(recipe, data=replace(recipe.data, dataset="ud-parsed", treebank="ud"))
+
+
 def microbert_ud_as_released() -> Recipe:
     """The same as AllenNLP parses: layers alone are mixed, all weights decay, roots may be many."""
     recipe = replace(microbert_ud(), optimizers=_encoder_at(5e-5, _RELEASED_DECAY))
@@ -178,6 +194,8 @@ RECIPES.add("parser", parser)
 RECIPES.add("constituency", constituency)
 RECIPES.add("microbert-ud", microbert_ud)
 RECIPES.add("microbert-ud-frozen", microbert_ud_frozen)
+RECIPES.add("microbert-ud-sla", microbert_ud_sla)
+RECIPES.add("microbert-ud-frozen-sla", microbert_ud_frozen_sla)
 RECIPES.add("microbert-ud-as-released", microbert_ud_as_released)
 RECIPES.add("microbert-ud-frozen-as-released", microbert_ud_frozen_as_released)
 RECIPES.add("microbert-ner", microbert_ner)

@@ -22,7 +22,15 @@ from syntax.options import options_of
 from trainer.batch import SyntaxBatch
 from trainer.masking import with_masks
 from trainer.matrices.derive import node_arrays, with_matrices
-from trainer.options import MAIN, DataOptions, ObjectiveOptions, Recipe, SeparatorEdge, TaskOptions
+from trainer.options import (
+    MAIN,
+    DataOptions,
+    DependencyOptions,
+    ObjectiveOptions,
+    Recipe,
+    SeparatorEdge,
+    TaskOptions,
+)
 from trainer.options.settings import described
 from trainer.requirements import DataProfile, Requirements
 from trainer.ring import sender
@@ -218,6 +226,15 @@ def warn_of_data(source: Source, recipe: Recipe) -> None:
     for objective in recipe.objectives:
         for warning in objective.warnings(source.dataset):
             _LOG.warning("%s", warning)
+    learns_trees = isinstance(recipe.task, DependencyOptions)
+    if learns_trees and recipe.model.matrices() and source.treebank is None:
+        _LOG.warning(
+            "%s reads the trees of %s that it learns to find, so that its scores are not those of "
+            "a parser; name a dataset of another parser's trees and data.treebank, or set "
+            "model.use_syntax=false",
+            recipe.model.name,
+            source.dataset.name,
+        )
 
 
 def pinned_data(source: Source, recipe: Recipe) -> DataOptions:

@@ -13,7 +13,7 @@ from syntax.errors import SpecError
 from syntax.trees.conllu import parse_conllu, parse_from_sentences
 from tests.trainer.runs import batches_of, finished
 from tests.trainer.treebank import DOG, GO, append_treebank
-from trainer.data import open_source
+from trainer.data import open_source, warn_of_data
 from trainer.evaluation.trained import load_run
 from trainer.options import Recipe
 from trainer.options.settings import with_settings
@@ -96,3 +96,19 @@ def test_a_run_records_the_treebank_and_is_evaluated_by_it(store, tmp_path) -> N
     loaded = load_run(tmp_path).on(store)
     assert loaded.recipe.data.treebank == "ud"
     assert loaded.recipe.data.treebank_version is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "warned"),
+    [
+        ((), False),
+        (("data.treebank=null",), True),
+        (("data.treebank=null", "use_syntax=false"), False),
+    ],
+)
+def test_a_model_that_reads_the_trees_to_be_found_is_warned_of(
+    store, caplog, settings, warned
+) -> None:
+    made = recipe("task.trees=all", *settings)
+    warn_of_data(open_source(store, made, "train", "en"), made)
+    assert ("reads the trees of ud-parsed that it learns" in caplog.text) == warned

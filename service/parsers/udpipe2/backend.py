@@ -27,6 +27,7 @@ from service.parsers.base import (
     ParserIdentity,
     attempt,
 )
+from service.parsers.bulk import BulkParser
 from service.parsers.columns import Annotation, Columns
 from service.parsers.languages import language_of
 from service.parsers.records import model_card
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
 BACKEND: Final = "udpipe2.v1"
 FAMILY: Final = "udpipe2"
-
-LOT_WORDS: Final = 2_000
-"""Words that are analysed in one request; LINDAT refuses bodies of some megabytes."""
 
 ANSWER_SECONDS: Final = 120.0
 CONNECT_SECONDS: Final = 10.0
@@ -61,33 +59,24 @@ class RemoteParserError(WorkError):
     """A parser's service cannot be reached, or answers something else than parses."""
 
 
-class UdpipeServiceParser:
+class UdpipeServiceParser(BulkParser):
     """A model of a UDPipe 2 service; ``url`` is that of its API, without ``/process``."""
 
+    lot_words = 2_000  # in one request; LINDAT refuses bodies of some megabytes
+    lot_texts = lot_words
+
     def __init__(self, url: str, model: str, identity: ParserIdentity) -> None:
+        super().__init__(identity)
         self._url = url.rstrip("/")
         self._model = model
-        self._identity = identity
 
-    @property
-    def identity(self) -> ParserIdentity:
-        return self._identity
+    def _together(self, items: Sequence[ParseInput], limits: Limits) -> list[Outcome]:
+        try:
+            return self._answered(items, limits.max_words_per_sentence)
+        except RemoteParserError as error:  # no text's fault: a job tries again
+            return [error] * len(items)
 
-    def parse(self, item: ParseInput, limits: Limits) -> Parse:
-        (outcome,) = self.parse_many([item], limits)
-        if isinstance(outcome, ParsebankError):
-            raise outcome
-        return outcome
-
-    def parse_many(self, items: Sequence[ParseInput], limits: Limits) -> Iterator[Outcome]:
-        for lot in _lots(items):
-            try:
-                outcomes = self._together(lot, limits.max_words_per_sentence)
-            except RemoteParserError as error:  # no text's fault: a job tries again
-                outcomes = [error] * len(lot)
-            yield from outcomes
-
-    def _together(self, items: Sequence[ParseInput], limit: int) -> list[Outcome]:
+    def _answered(self, items: Sequence[ParseInput], limit: int) -> list[Outcome]:
         drafts = [self._drafted(item, limit) for item in items]
         sound = [forms for draft in drafts if isinstance(draft, list) for forms, _ in draft]
         answers = iter(self._analysed(sound) if sound else ())
@@ -261,19 +250,6 @@ def _address(path: Path, card: dict[str, Any]) -> tuple[str, str]:
 UDPIPE_SERVICE: Final = Backend(
     FAMILY, find_services, lambda: "1", load_service, bulk=True, remote=True
 )
-
-
-def _lots(items: Sequence[ParseInput]) -> Iterator[list[ParseInput]]:
-    lot: list[ParseInput] = []
-    words = 0
-    for item in items:
-        if lot and words + item.words > LOT_WORDS:
-            yield lot
-            lot, words = [], 0
-        lot.append(item)
-        words += item.words
-    if lot:
-        yield lot
 
 
 def _pieces(item: ParseInput, draft: _Draft, limit: int) -> Iterator[_Draft]:

@@ -81,7 +81,9 @@ class Source:
     @property
     def treebank(self) -> FeatureDataset | None:
         """The treebank whose trees stand for those of the examples."""
-        return getattr(self.dataset, "treebank", None)
+        from featurestore import ParsedDataset
+
+        return self.dataset.treebank if isinstance(self.dataset, ParsedDataset) else None
 
     def training_stream(
         self, recipe: Recipe, device: torch.device, *, epoch: int, rank: int, world_size: int

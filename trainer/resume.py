@@ -87,7 +87,9 @@ def _settled_data(data: DataOptions, before: DataOptions) -> DataOptions:
         tokenizer=data.tokenizer or before.tokenizer,
         version=before.version if data.version is None else data.version,
         gold_version=before.gold_version if data.gold_version is None else data.gold_version,
-        treebank_version=data.treebank_version or before.treebank_version,
+        treebank_version=before.treebank_version
+        if data.treebank_version is None
+        else data.treebank_version,
     )
 
 

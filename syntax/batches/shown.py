@@ -95,9 +95,7 @@ def batch_brackets(shown: ShownWords) -> BatchBrackets:
         if found is None:
             outcomes["sentence_not_projective"] += 1
         elif end - start >= LEAST_WORDS:
-            before = np.where(found[:, 0] > 0, found[:, 0] + start - 1, -1)
-            place = np.broadcast_to(np.array([row, len(rows)]), (len(found), 2))
-            rows.append(np.column_stack([place, before, found + start]).astype(np.int32))
+            rows.append(_placed(row, len(rows), start, found + start))
             with_brackets.add(row)
     outcomes["example_without_brackets"] = len(shown.first) - len(with_brackets)
     return BatchBrackets(np.concatenate([np.empty((0, 6), np.int32), *rows]), outcomes)
@@ -123,11 +121,16 @@ def span_brackets(shown: ShownWords, spans: LocatedSpans) -> BatchBrackets:
             zip(first_word.tolist(), (last_word + 1).tolist(), strict=True)
         )
         if len(found):
-            before = np.where(found[:, 0] > first_word.min(), found[:, 0] - 1, -1)
-            place = np.broadcast_to(np.array([row, len(rows)]), (len(found), 2))
-            rows.append(np.column_stack([place, before, found]).astype(np.int32))
+            rows.append(_placed(row, len(rows), first_word.min(), found))
     outcomes["example_without_brackets"] = len(shown.first) - len(rows)
     return BatchBrackets(np.concatenate([np.empty((0, 6), np.int32), *rows]), outcomes)
+
+
+def _placed(row: int, sentence: int, start: int, found: IntArray) -> IntArray:
+    """Brackets of a sentence whose first word is ``start``, as rows of `BatchBrackets`."""
+    before = np.where(found[:, 0] > start, found[:, 0] - 1, -1)
+    place = np.broadcast_to(np.array([row, sentence]), (len(found), 2))
+    return np.column_stack([place, before, found]).astype(np.int32)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

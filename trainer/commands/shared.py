@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from trainer.options import Recipe
     from trainer.progress import Observer
+
+Number = TypeVar("Number", int, float)
 
 Langs = Annotated[
     list[str] | None,
@@ -40,12 +42,16 @@ def quiet_transformers() -> None:
 
 def whole_numbers(given: list[str] | None) -> list[int]:
     """Seeds, given as 1,2,3."""
+    return listed_numbers(int, given, "whole numbers, as 1,2,3")
+
+
+def listed_numbers(kind: type[Number], given: list[str] | None, wanted: str) -> list[Number]:
     from syntax.lists import listed
 
     try:
-        return [int(one) for one in listed(given)]
+        return [kind(one) for one in listed(given)]
     except ValueError as error:
-        raise typer.BadParameter(f"{error}; give whole numbers, as 1,2,3") from None
+        raise typer.BadParameter(f"{error}; give {wanted}") from None
 
 
 @contextmanager

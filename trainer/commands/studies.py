@@ -12,7 +12,7 @@ import typer
 from featurestore import DEFAULT_STORE
 from featurestore.commands import Where, open_there
 from syntax.commands.tables import AsJson, print_json, print_table
-from trainer.commands.shared import training_observers, whole_numbers
+from trainer.commands.shared import listed_numbers, training_observers, whole_numbers
 from trainer.environment import require_training
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def parsers(
     chosen = chosen_recipe(recipe, settings or ())
     folder = output or RUNS / f"{chosen.name}-parsers"
     numbers = whole_numbers(seeds) or [chosen.training.seed]
-    shares = _shares(listed(noise))
+    shares = listed_numbers(float, noise, "shares from 0 to 1, as 0.1,0.2")
     langs = listed(lang)
     if benchmark is None and (path or mode):
         raise typer.BadParameter("--path and --mode are of a backfill; name its --benchmark")
@@ -204,13 +204,6 @@ def parsers(
     typer.echo(f"Every number is in {folder / 'parsers.json'}", err=True)
     if found.notes:
         raise typer.Exit(1)
-
-
-def _shares(given: Sequence[str]) -> list[float]:
-    try:
-        return [float(one) for one in given]
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}; give shares from 0 to 1, as 0.1,0.2") from None
 
 
 def _parsed(

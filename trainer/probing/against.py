@@ -18,7 +18,7 @@ _SAME = ("dataset", "lang")
 
 
 def read_curves(path: Path, tasks: Sequence[str]) -> dict[str, Any]:
-    """What ``parsebank probe --output`` wrote of an encoder; it has all of the tasks."""
+    """Content of a file of ``parsebank probe --output`` that has all of the tasks."""
     found = read_json(path, f"there is no {path}; probe the other encoder with it as `output=`")
     known = {
         task for task, one in found.get("tasks", {}).items() if "examples" in one.get("best", {})

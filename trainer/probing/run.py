@@ -47,6 +47,7 @@ def probe(
         "options": options.to_json(),
     }
     curves, encoded = _finished(facts, output), dict[str, Encoded]()
+    ids = splits[-1].columns(["example_id"])["example_id"].to_pylist()
     for task in tasks:
         if task in curves:
             continue
@@ -55,7 +56,6 @@ def probe(
                 _LOG.info("computing states of %d examples of %s", len(split), split.name)
                 encoded[name] = encode(layered, split, options.pool)
         curves[task] = curve(task, encoded, options)
-        ids = splits[-1].columns(["example_id"])["example_id"].to_pylist()
         best = curves[task]["best"]
         best["examples"] = {ids[at]: counts for at, counts in best["examples"].items()}
         if output is not None:

@@ -354,7 +354,15 @@ def reads_parses(recipe: Recipe) -> bool:
 def with_parses(store: FeatureStore, dataset: FeatureDataset, recipe: Recipe) -> FeatureDataset:
     from featurestore import ParsedDataset
 
-    if not reads_parses(recipe) or isinstance(dataset, ParsedDataset):
+    if not reads_parses(recipe):
+        return dataset
+    if isinstance(dataset, ParsedDataset):
+        if recipe.data.treebank is not None:
+            raise SpecError(
+                f"{recipe.model.name} reads the trees of {dataset.name} themselves, and "
+                f"data.treebank is {recipe.data.treebank!r}; leave it out, or take a model that "
+                "reads pieces"
+            )
         return dataset
     if recipe.model.reads_words:
         raise SpecError(

@@ -89,6 +89,14 @@ def test_a_treebank_of_other_sentences_or_no_parser_is_refused(store, split, mes
         batches_of(store, recipe(), split)
 
 
+def test_a_treebank_beside_a_model_that_reads_words_is_refused(store) -> None:
+    of_words = with_settings(
+        RECIPES["orderfree-selfatt-graph-delex"](), ["data.dataset=ud-parsed", "data.treebank=ud"]
+    )
+    with pytest.raises(SpecError, match=r"orderfree\.v1 reads the trees of ud-parsed themselves"):
+        open_source(store, of_words, "train", "en")
+
+
 def test_a_run_records_the_treebank_and_is_evaluated_by_it(store, tmp_path) -> None:
     run = finished(recipe(), store, tmp_path)
     data = run.recipe.data

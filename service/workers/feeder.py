@@ -69,8 +69,10 @@ class Feeder:
             worker.send([text.item for text in batch])
             await (self._await_all if self._bulk else self._await_each)(worker, pending)
         except TimeoutError:
-            # What earlier texts of the batch took of the processor is at most the time until then.
-            spent = worker.usage.cpu_seconds() - computed - (pending[0].began - started)
+            # What earlier texts of the batch took of the processor is at most the time until then,
+            # which on a busy machine is more than all that was computed.
+            before = pending[0].began - started
+            spent = max(worker.usage.cpu_seconds() - computed - before, 0.0)
             worker.kill()
             self._pass_over(pending, spent)
             return "deadline"

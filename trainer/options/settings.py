@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -124,8 +125,11 @@ def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
     ]
 
 
+_kinds: Final = functools.cache(get_type_hints)
+
+
 def _walk(holder: Any, prefix: str = "") -> Iterator[tuple[str, Option]]:
-    for name, kind in get_type_hints(type(holder)).items():
+    for name, kind in _kinds(type(holder)).items():
         key, value = f"{prefix}{name}", getattr(holder, name)
         if key == "name":
             continue  # of the recipe itself
@@ -145,7 +149,7 @@ def _changed(holder: Any, key: str, path: str, value: Any) -> Any:
     name, _, rest = path.partition(".")
     before = getattr(holder, name)
     if not rest:
-        fitting = _fit(key, get_type_hints(type(holder))[name], value)
+        fitting = _fit(key, _kinds(type(holder))[name], value)
         base = next((base for base in NAMED if isinstance(holder, base)), None)
         if name == "name" and base is not None:
             shared = [field.name for field in fields(base) if field.name != "name"]
@@ -217,7 +221,7 @@ def _built(key: str, kind: type[Any], content: Mapping[str, Any]) -> Any:
     for name in sorted(needed - content.keys()):
         raise SpecError(f"{prefix}{name} is missing; it has no default")
     kind = options_of(kind, content["name"]) if kind in NAMED else kind
-    hints = get_type_hints(kind)
+    hints = _kinds(kind)
     for name in content:
         if name not in hints:
             raise unknown_name(

@@ -16,15 +16,17 @@ import pytest
 
 from service.processes import python_environment
 from tests.featurestore.s3 import S3
+from tests.forked import installed
 from tests.service.jobs.postgres import postgres_server
 from tests.service.serving import served
 
-ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1",
-    "PARSEBANK_WORKERS": "1",
-    "PARSEBANK_JOB_WORKERS": "1",
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-}
+ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "PARSEBANK_WORKERS": "1", "PARSEBANK_JOB_WORKERS": "1"}
+
+
+def environment() -> dict[str, str]:
+    """Variables of a page; its ``parsebank`` has imported everything when it begins."""
+    programs = map(str, (installed() / "bin", Path(sys.executable).parent, os.environ["PATH"]))
+    return {**ENVIRONMENT, "PATH": os.pathsep.join(programs)}
 
 
 def run_bash(code: str, folder: Path, store: Path | None = None) -> str:
@@ -33,7 +35,7 @@ def run_bash(code: str, folder: Path, store: Path | None = None) -> str:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code],
         cwd=folder,
-        env={**python_environment(), **ENVIRONMENT, **within},
+        env={**python_environment(), **environment(), **within},
         capture_output=True,
         text=True,
     )
@@ -54,7 +56,7 @@ def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path, sample_store: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a page is tried: with the store of the quickstart."""
     monkeypatch.chdir(tmp_path)
-    for name, value in ENVIRONMENT.items():
+    for name, value in environment().items():
         monkeypatch.setenv(name, value)
     shutil.copytree(sample_store, tmp_path / "parsebank-data")
     return tmp_path

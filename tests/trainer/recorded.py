@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from featurestore import open_store
 from syntax import fingerprint
+from tests.forked import installed
 from tests.trainer.sampled import RareOptions
 from trainer import loop
 from trainer.batch import SyntaxBatch
@@ -29,6 +31,17 @@ def without_gpu() -> dict[str, str]:
     """The variables of a process on a machine without a GPU, as a user there starts it."""
     kept = {name: value for name, value in os.environ.items() if name != "ACCELERATE_USE_CPU"}
     return {**kept, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+
+
+def launched(*arguments: str, processes: int = 1, **options: Any) -> subprocess.Popen[Any]:
+    """``python -m`` with these arguments, or as many processes of them that train together."""
+    program = str(installed() / "python")
+    launch = TWO if processes == 2 else ()
+    return subprocess.Popen(
+        [program, "-m", *launch, *arguments],
+        env={**without_gpu(), "PYTHON_EXEC": program},
+        **options,
+    )
 
 
 class RecordedRun(Run):

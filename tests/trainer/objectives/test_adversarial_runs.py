@@ -14,7 +14,7 @@ import torch
 from featurestore import FeatureStore, ParsedDataset, open_store
 from syntax.errors import SpecError, UnknownDatasetError
 from tests.trainer import treebank
-from tests.trainer.recorded import TWO, examples_of_steps, outcome
+from tests.trainer.recorded import examples_of_steps, outcome
 from tests.trainer.runs import reported, resumed
 from tests.trainer.training.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, GO, TREES, append_treebank
@@ -180,7 +180,7 @@ def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(
     recipe = made(*settings, *without_dropout[:2], n_critic=2, method=method, dropout=0)
     one, two = tmp_path / "one", tmp_path / "two"
     finish(uri, one, with_settings(recipe, ["accumulation=2"]), 1)
-    finish(uri, two, recipe, 1, TWO)
+    finish(uri, two, recipe, 1, processes=2)
     assert {step: sorted(names) for step, names in examples_of_steps(one).items()} == {
         step: sorted(names) for step, names in examples_of_steps(two).items()
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 from featurestore import FeatureStore, open_store
 from featurestore.maintenance.inspect import inspect_store
 from syntax.errors import SpecError
-from tests.trainer.recorded import TWO, without_gpu
+from tests.trainer.recorded import launched
 from tests.trainer.related import append_related, write_related
 from tests.trainer.runs import batches_of, finished, recipes_of
 from trainer.evaluation.inspection import inspect_example
@@ -139,8 +137,8 @@ def test_two_processes_compute_the_states_once(tmp_path, english, tokenizer) -> 
         examples = sum(len(store.dataset("related", split=one)) for one in ("train", "dev"))
     settings = [part for one in (*SMALL, "max_steps=2") for part in ("--set", one)]
     places = ("--store", str(tmp_path / "store"), "--output", str(tmp_path / "run"))
-    command = ("clients.cli", "train", "gate-relation", *settings, *places)
-    subprocess.run([sys.executable, "-m", *TWO, *command], check=True, env=without_gpu())
+    command = ("parsebank", "train", "gate-relation", *settings, *places)
+    assert launched(*command, processes=2).wait() == 0
     with open_store(tmp_path / "store") as store:
         (states,) = [one for one in inspect_store(store) if one.table.startswith("states/")]
     assert states.rows == examples

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from transformers import AutoModel
 
 from featurestore import open_store
 from syntax.errors import ModelLoadError, SpecError, UnknownDatasetError, UnknownNameError
-from tests.trainer.recorded import TWO, without_gpu
+from tests.trainer.recorded import launched
 from tests.trainer.runs import resumed
 from trainer.data import device_batches, open_source, warn_of_data
 from trainer.loop import DivergedError, Run, train
@@ -227,13 +225,11 @@ def test_the_best_model_is_kept(store, small_recipe, tmp_path: Path) -> None:
 def test_two_processes_share_every_epoch_and_resume_as_one(store_uri, tmp_path) -> None:
     """Two gloo processes, then one that resumes their checkpoint."""
     command = [
-        *("clients.cli", "train", "sample", "--store", store_uri, "--output", str(tmp_path)),
+        *("parsebank", "train", "sample", "--store", store_uri, "--output", str(tmp_path)),
         *("--set", "batch_size=8", "--set", "checkpoint_every=3", "--set", "log_every=1"),
     ]
-    for start, steps in ((TWO, "6"), ((), "9")):
-        more = ["--set", f"max_steps={steps}", *(["--resume"] if not start else [])]
-        launched = [sys.executable, "-m", *start, *command, *more]
-        subprocess.run(launched, check=True, env=without_gpu())
+    for processes, more in ((2, ["max_steps=6"]), (1, ["max_steps=9", "--resume"])):
+        assert launched(*command, "--set", *more, processes=processes).wait() == 0
     result = read_result(tmp_path)
     assert result["steps"] == 9
     assert result["examples"] == 6 * 16 + 3 * 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -14,7 +13,7 @@ from featurestore import open_store
 from syntax.errors import SpecError
 from tests.trainer.command import parsebank
 from tests.trainer.everything import append_everything, recipe_for
-from tests.trainer.recorded import TWO, without_gpu
+from tests.trainer.recorded import launched
 from trainer.evaluation.transfer import (
     Cell,
     CrossedTable,
@@ -63,11 +62,11 @@ def test_a_killed_command_of_several_seeds_resumes(store_uri, tmp_path) -> None:
 @pytest.mark.slow
 def test_two_processes_train_several_seeds_and_one_of_them_tells(store_uri, tmp_path) -> None:
     seeds = ("--seed", "1", "--seed", "2", "--max-steps", "2", "--set", "batch_size=8")
-    train_seeds = ("clients.cli", "train", "sample", "--store", store_uri, *seeds)
-    command = [sys.executable, "-m", *TWO, *train_seeds, "--output", str(tmp_path)]
-    done = subprocess.run(command, env=without_gpu(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("seed 2: ") == done.stdout.count("over 2 seeds") == 1
+    command = ("parsebank", "train", "sample", "--store", store_uri, "--output", str(tmp_path))
+    done = launched(*command, *seeds, processes=2, stdout=subprocess.PIPE, text=True)
+    told, _ = done.communicate()
+    assert done.returncode == 0
+    assert told.count("seed 2: ") == told.count("over 2 seeds") == 1
     assert set(json.loads((tmp_path / "seeds.json").read_text("utf-8"))["scores"]) == {"1", "2"}
     assert len(list((tmp_path / "seed2" / "tensorboard").iterdir())) == 1
     assert read_result(tmp_path / "seed2")["environment"]["processes"] == 2

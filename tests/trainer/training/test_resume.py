@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -24,12 +23,11 @@ from tests.trainer.everything import (
     two_streams,
 )
 from tests.trainer.recorded import (
-    TWO,
     RecordedRun,
     examples_of_steps,
+    launched,
     notes,
     outcome,
-    without_gpu,
 )
 from tests.trainer.sampled import RareOptions
 from trainer.data import open_source
@@ -43,15 +41,16 @@ from trainer.streams import feeding
 
 
 def start(
-    uri: str, output: Path, recipe: Recipe, attempt: int, launch: tuple[str, ...] = ()
+    uri: str, output: Path, recipe: Recipe, attempt: int, processes: int = 1
 ) -> subprocess.Popen[bytes]:
     """A process that trains; from its second attempt on, it resumes."""
     output.mkdir(parents=True, exist_ok=True)
     file = output / f"recipe-{attempt}.json"
     file.write_text(json.dumps(recipe.to_json()))
     arguments = [uri, str(output), str(file), str(attempt), *(["--resume"] if attempt > 1 else [])]
-    command = [sys.executable, "-m", *launch, "tests.trainer.recorded", *arguments]
-    return subprocess.Popen(command, env=without_gpu(), stderr=subprocess.DEVNULL)
+    return launched(
+        "tests.trainer.recorded", *arguments, processes=processes, stderr=subprocess.DEVNULL
+    )
 
 
 def finish(*arguments, **options) -> None:
@@ -102,15 +101,15 @@ def test_killed_processes_resume_on_as_many_or_on_one(
         tmp_path / "whole",
     )
     stop = random.SystemRandom().randrange(4, 10)
-    kill_at(start(everything_uri, cut, recipe, 1, TWO), cut, stop, rank=1)
+    kill_at(start(everything_uri, cut, recipe, 1, processes=2), cut, stop, rank=1)
     if processes == 1:
         alone = recipe_for(
             "sequence_classification.v1", *without_dropout, "epochs=4", "accumulation=2"
         )
         finish(everything_uri, cut, alone, 2)
     else:
-        finish(everything_uri, cut, recipe, 2, TWO)
-    finish(everything_uri, whole, recipe, 1, TWO)
+        finish(everything_uri, cut, recipe, 2, processes=2)
+    finish(everything_uri, whole, recipe, 1, processes=2)
     assert notes(cut, 2)[0]["step"] > 1, "it began anew"
     assert examples_of_steps(cut) == examples_of_steps(whole)
     found, expected = outcome(cut)["losses"], outcome(whole)["losses"]
@@ -137,9 +136,9 @@ def test_two_killed_processes_feed_the_same_streams_again(
     epochs = "epochs=8" if "accumulation=2" in settings else "epochs=4"
     recipe = two_streams(epochs, *settings, joins=joins)
     stop = random.SystemRandom().randrange(4, 10)
-    kill_at(start(everything_uri, cut, recipe, 1, TWO), cut, stop, rank=1)
-    finish(everything_uri, cut, recipe, 2, TWO)
-    finish(everything_uri, whole, recipe, 1, TWO)
+    kill_at(start(everything_uri, cut, recipe, 1, processes=2), cut, stop, rank=1)
+    finish(everything_uri, cut, recipe, 2, processes=2)
+    finish(everything_uri, whole, recipe, 1, processes=2)
     assert notes(cut, 2)[0]["step"] > 1, "it began anew"
     assert examples_of_steps(cut) == examples_of_steps(whole)
     assert outcome(cut) == outcome(whole)

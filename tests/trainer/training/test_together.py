@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from featurestore import FeatureStore, open_store
-from tests.trainer.recorded import TWO, examples_of_steps, outcome
+from tests.trainer.recorded import examples_of_steps, outcome
 from tests.trainer.runs import reported, resumed
 from tests.trainer.training.test_resume import finish
 from tests.trainer.treebank import DOG, DU, EATEN, TREES, append_treebank
@@ -73,7 +73,7 @@ def test_two_processes_have_the_losses_of_one_with_as_large_a_batch(uri, tmp_pat
     name = "microbert-mlm-xpos-phrase-tree-sla"
     one, two = tmp_path / "one", tmp_path / "two"
     finish(uri, one, recipe_of(name, *settings), 1)
-    finish(uri, two, recipe_of(name, *settings, "accumulation=1"), 1, TWO)
+    finish(uri, two, recipe_of(name, *settings, "accumulation=1"), 1, processes=2)
     assert {step: sorted(names) for step, names in examples_of_steps(one).items()} == {
         step: sorted(names) for step, names in examples_of_steps(two).items()
     }

@@ -6,6 +6,9 @@ BIN    := $(VENV)/bin
 RECIPE ?= sample
 STORE  ?= parsebank-data
 
+# Images that set it make each process compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow check docs fix serve train bench clean
 

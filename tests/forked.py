@@ -31,11 +31,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from service.processes import exit_with_parent, python_environment
+from syntax.registry import Registry
 
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
 arguments = {first} + sys.argv[1:]
-arguments = [one for one in arguments if one not in ("-m", "-u")]
+while arguments[0] in ("-m", "-u"):
+    arguments.pop(0)
 request = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
@@ -159,6 +161,9 @@ def _import_all() -> None:
         import_module(name)
     import_module("torch.distributed.run")
     import_module("torch._dynamo")
+    for one in gc.get_objects():
+        if isinstance(one, Registry):
+            one._has_plugins = False  # a fork's plugins are those of its own environment
 
 
 def _run(module: str) -> int:

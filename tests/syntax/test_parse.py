@@ -23,7 +23,7 @@ from syntax import (
 )
 from syntax.errors import InputError
 from syntax.spans import word_spans
-from syntax.trees.spacing import safe_column, surface
+from syntax.trees import spacing
 
 
 def parse_of(text: str, tokens: list[tuple[str, list[str]]], heads: list[list[int]]) -> Parse:
@@ -207,7 +207,9 @@ def any_parse(draw: st.DrawFn) -> Parse:
 def test_every_parse_is_valid_conllu(parse: Parse) -> None:
     sentences = parse.sentences()
     assert list(parse_conllu(format_conllu(sentences))) == sentences
-    assert [word.form for s in sentences for word in s.words] == [*map(safe_column, parse.form)]
+    assert [word.form for s in sentences for word in s.words] == [
+        *map(spacing.safe_column, parse.form)
+    ]
 
 
 @given(any_parse())
@@ -241,7 +243,7 @@ def test_the_text_comment_is_the_tokens_as_written(parse: Parse) -> None:
         alone = parse_from_sentences([sentence])
         spans = zip(alone.token_start, alone.token_end, strict=True)
         for token, (start, end) in zip(sentence.tokens, spans, strict=True):
-            whole = surface(token.form, sentence.misc_of(token))
+            whole = spacing.surface(token.form, sentence.misc_of(token))
             assert alone.text[start:end] in (token.form, whole)
 
 

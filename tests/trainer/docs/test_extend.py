@@ -18,6 +18,7 @@ from clients.benchmarks import BENCHMARKS
 from service.parsers import BACKENDS
 from syntax.matrices import MATRICES
 from syntax.subwords import POLICIES
+from tests import forked
 from trainer.metrics.classification import CLASS_METRICS
 from trainer.objectives import OBJECTIVES
 from trainer.probing.words import WORD_PROBES
@@ -90,9 +91,10 @@ def run(code: str, folder: Path, kind: str = "bash", **settings: str) -> str:
 
 def run_page(page: str, folder: Path) -> None:
     count = 0
+    path = os.pathsep.join([str(forked.installed() / "bin"), os.environ["PATH"]])
     for block in blocks(page):
         if block.kind in ("python", "bash") and not block.file:
-            run(block.code, folder, block.kind)
+            run(block.code, folder, block.kind, PATH=path)
             count += 1
     assert count
 

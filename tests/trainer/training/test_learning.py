@@ -17,7 +17,7 @@ from trainer.options import Recipe
 from trainer.options.settings import with_settings
 from trainer.recipes import RECIPES
 
-SEEDS = range(3)
+SEEDS = range(2)
 
 COMMON = (
     *("task.name=token_classification.v1", f"data.dataset={NAME}", "max_length=24"),

@@ -153,7 +153,7 @@ async def check_any_texts(client: httpx.AsyncClient, parser: str, texts: list[st
 
 ANY_TEXTS = st.lists(ANY_TEXT, min_size=1, max_size=5)
 QUICK = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-THOROUGH = settings(QUICK, max_examples=300)
+THOROUGH = settings(QUICK, max_examples=100)
 
 
 @given(ANY_TEXTS)

@@ -38,9 +38,9 @@ def ordinary() -> list[str]:
 
 def start(folder: Path, **settings: str) -> AbstractContextManager[Served]:
     """A service whose user may write to no home."""
-    home, cache = folder / "home", folder / "cache"
+    home = folder / "home"
     home.mkdir(mode=0o555)
-    within = [*ordinary(), "env", f"HOME={home}", f"NUMBA_CACHE_DIR={cache}"]
+    within = [*ordinary(), "env", f"HOME={home}"]
     return served(folder, within=within, **settings)
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from reprlib import repr as shown
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -125,7 +125,7 @@ def described(recipe: Recipe) -> list[tuple[str, str, Any]]:
     ]
 
 
-_kinds: Final = functools.cache(get_type_hints)
+_kinds: Final[Callable[[Any], dict[str, Any]]] = functools.cache(get_type_hints)
 
 
 def _walk(holder: Any, prefix: str = "") -> Iterator[tuple[str, Option]]:

@@ -140,6 +140,8 @@ def open_source(
         return source_of(dataset, recipe, store)
     known, gold = _labelled(dataset, recipe.task), None
     left_out = len(dataset) - len(known)
+    if data.limit is not None:
+        known = known.where(limit=data.limit)
     if data.gold is not None:
         tokenizer = dataset.card.tokenizer_fingerprint
         gold = store.dataset(data.gold, tokenizer, split, lang, data.gold_version)

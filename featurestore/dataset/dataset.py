@@ -14,7 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.dataset.base import StreamedDataset
-from featurestore.dataset.filters import Wanted, in_langs, of_length, with_any_label, with_labels
+from featurestore.dataset.filters import (
+    Wanted,
+    in_langs,
+    of_length,
+    with_any_label,
+    with_labels,
+    within_limit,
+)
 from featurestore.dataset.parsers import of_parsers
 from featurestore.records import Drop, key_bytes
 from featurestore.stream.window import StoredRows, Window, WindowReader
@@ -206,6 +213,7 @@ class FeatureDataset(StreamedDataset):
         longest: int | None = None,
         labels: Wanted | None = None,
         labelled: Collection[str] = (),
+        limit: int | None = None,
     ) -> FeatureDataset:
         """Some of the examples, as a dataset.
 
@@ -218,6 +226,9 @@ class FeatureDataset(StreamedDataset):
                 that has any of the names is taken, and with ``None`` one that has no tag or span.
             labelled: Only examples that have a label in each of these columns. An empty list of
                 spans is one: that there is none.
+            limit: At most so many of each language, of those that the others choose: the first by
+                their keys. That is a choice by chance, the same everywhere, and part of that of a
+                larger limit.
         """
         chosen = of_length(self.rows, shortest, longest)
         if langs is not None:
@@ -226,6 +237,8 @@ class FeatureDataset(StreamedDataset):
             chosen &= with_labels(self.rows, self.reader, self.labels, labels)
         if labelled:
             chosen &= with_any_label(self.rows, self.reader, self.labels, labelled)
+        if limit is not None:
+            chosen = within_limit(self.rows, chosen, limit)
         return self._selected(self.rows.select(chosen))
 
     def _selected(self, rows: RowIndex) -> FeatureDataset:

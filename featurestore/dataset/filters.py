@@ -78,6 +78,19 @@ def with_any_label(
     return chosen
 
 
+def within_limit(rows: RowIndex, chosen: NDArray[np.bool_], limit: int) -> NDArray[np.bool_]:
+    """Mask of the first examples of each language by their keys, of those chosen. *Shape:* (N,)."""
+    if checked("limit", int, limit) < 1:
+        raise SpecError(f"limit is {limit}; it must be at least 1")
+    kept = np.zeros(len(rows), np.bool_)
+    langs = np.array([lang for _, lang in rows.parts])
+    for lang in dict.fromkeys(langs.tolist()):
+        members = np.flatnonzero(chosen & (langs == lang)[rows.part])
+        high, low = rows.keys[members].T
+        kept[members[np.lexsort((low, high))[:limit]]] = True
+    return kept
+
+
 def _values(name: str, values: Any, labels: dict[str, LabelSpec]) -> tuple[Any, ...]:
     if name not in labels:
         raise unknown_name("label", name, list(labels))

@@ -250,6 +250,27 @@ def test_examples_are_chosen_by_language(store, make_handle, rows) -> None:
     assert len(store.dataset("pairs", lang=["en", "fr", "en"])) == 10
 
 
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_a_limit_takes_the_first_of_each_language_by_their_keys(
+    store, make_handle, rows, limit
+) -> None:
+    for lang in ("en", "de"):
+        store.features.append(make_handle(lang=lang), rows[:20] if lang == "de" else rows)
+    data = store.dataset("pairs")
+    wanted = data.where(labels={"label": ["neutral"]})
+    neutral = [row for row in rows if row.labels["label"] == "neutral"]
+    for lang, among in (("en", neutral), ("de", [row for row in neutral if row.seq < 20])):
+        first = sorted(among, key=lambda row: row.example_key)[:limit]
+        chosen = data.where(labels={"label": ["neutral"]}, limit=limit).where(langs=[lang])
+        expected = [row.example_id for row in sorted(first, key=lambda row: row.seq)]
+        assert ids(chosen.stream(shuffle=False)) == expected
+    assert ids(wanted.where(limit=limit).stream()) == ids(
+        data.where(labels={"label": ["neutral"]}, limit=limit).stream()
+    )
+    with pytest.raises(SpecError, match="limit is 0; it must be at least 1"):
+        data.where(limit=0)
+
+
 def test_a_language_without_examples_here_is_refused(store, make_handle, rows) -> None:
     store.features.append(make_handle(lang="den"), rows[:5])
     store.features.append(make_handle(lang="en", split="test"), rows[:5])
@@ -274,6 +295,7 @@ def test_a_language_without_examples_here_is_refused(store, make_handle, rows) -
         ({"labels": ["note"]}, "it must be a mapping"),
         ({"longest": "60"}, "longest is '60'; it must be a whole number"),
         ({"shortest": None}, "shortest is None; it must be a whole number"),
+        ({"limit": 2.5}, "limit is 2.5; it must be a whole number"),
     ],
 )
 def test_filter_values_must_have_the_type_of_the_label(filled, wanted, message) -> None:

@@ -53,6 +53,14 @@ class DataOptions(SequenceSpec):
             "(`last_piece`), or `none`."
         ),
     ] = "as_published"
+    limit: Annotated[
+        int | None,
+        Option(
+            "In training, at most so many examples of each language, chosen by their keys: those "
+            "of a smaller limit are among those of a larger one.",
+            low=1,
+        ),
+    ] = None
     bucket: Annotated[bool, Option("Batch examples of similar length.")] = True
     matrices: Annotated[
         Literal["host", "device"],

@@ -98,6 +98,15 @@ def test_a_language_that_only_one_split_has_is_refused(
             open_source(store, recipe, "dev", "en,fr")
 
 
+def test_a_limit_is_one_of_each_language_in_training_alone(bilingual, small_recipe) -> None:
+    parsers = "parser=en:another/parser,fr:french/parser"
+    with open_store(bilingual) as store:
+        recipe = small_recipe("lang=en,fr", "limit=5", parsers)
+        train = open_source(store, recipe, "train", "en,fr", labelled=True)
+        assert train.dataset.langs == {"en": 5, "fr": 5}
+        assert len(open_source(store, recipe, "dev", "en,fr").dataset) > 10
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [("en,fr", "en"), ("en", "en,fr")])
 def test_every_language_of_train_is_one_of_dev(
     small_recipe, tmp_path, sample_rows, append_rows, ours, theirs

@@ -44,7 +44,16 @@ THIRD_PARTY = {
     },
     "trainer": {
         *("numpy", "torch", "transformers", "accelerate", "safetensors", "rich"),
-        *("scipy", "matplotlib", "sacrebleu", "wandb", "onnx", "onnxruntime", "tokenizers"),
+        *(
+            "scipy",
+            "matplotlib",
+            "sacrebleu",
+            "codebleu",
+            "wandb",
+            "onnx",
+            "onnxruntime",
+            "tokenizers",
+        ),
         "distributed",
     },
 }

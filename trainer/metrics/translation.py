@@ -35,6 +35,7 @@ class TranslationScores(NamedScores):
     Attributes:
         exact_match: Share of the translations that are the reference.
         smoothed_bleu: Mean of `smoothed_bleu` over the sentences.
+        codebleu: `codebleu` of the corpus, where the texts are programs.
     """
 
     examples: int
@@ -45,6 +46,7 @@ class TranslationScores(NamedScores):
     loss: float
     signatures: dict[str, str] = field(default_factory=dict)
     metric: str = "bleu"
+    codebleu: float | None = None
 
 
 def translation_scores(
@@ -53,17 +55,21 @@ def translation_scores(
     loss: float,
     tokenize: str = "13a",
     metric: str = "bleu",
+    code: str | None = None,
 ) -> TranslationScores:
     scorers = {"bleu": _bleu(tokenize), "chrf": _sacrebleu().CHRF()}
     if not hypotheses:
-        return TranslationScores(0, 0.0, 0.0, 0.0, 0.0, loss, metric=metric)
-    found = {
+        of_code = None if code is None else 0.0
+        return TranslationScores(0, 0.0, 0.0, 0.0, 0.0, loss, metric=metric, codebleu=of_code)
+    found: dict[str, Any] = {
         name: float(scorer.corpus_score(list(hypotheses), [list(references)]).score)
         for name, scorer in scorers.items()
     }
     pairs = list(zip(hypotheses, references, strict=True))
     found["exact_match"] = fmean(hypothesis == reference for hypothesis, reference in pairs)
     found["smoothed_bleu"] = fmean(smoothed_bleu(*pair) for pair in pairs)
+    if code is not None:
+        found["codebleu"] = codebleu(hypotheses, references, code)
     signatures = {name: str(scorer.get_signature()) for name, scorer in scorers.items()}
     return TranslationScores(
         len(hypotheses), **found, loss=loss, signatures=signatures, metric=metric
@@ -89,6 +95,21 @@ def smoothed_bleu(hypothesis: str, reference: str) -> float:
         precision += math.log(matches / (written.total() + added)) / _ORDERS
     brevity = min(0.0, 1 - (len(theirs) + 1) / (len(ours) + 1))
     return 100 * math.exp(precision + brevity)
+
+
+def codebleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """CodeBLEU of programs (Ren et al. 2020), from 0 to 100, by the package of this name.
+
+    The mean of four parts: BLEU, BLEU in which key words count five times as much, subtrees of the
+    syntax in common, and data flow in common. Where no reference has data flow, or none is in
+    common, the package counts the fourth as 1. Words are what white space separates.
+    """
+    try:
+        from codebleu import calc_codebleu
+    except ImportError:
+        raise missing_extra("CodeBLEU needs the package codebleu", "code") from None
+    found = calc_codebleu([*references], [*hypotheses], lang=language)
+    return 100 * float(found["codebleu"])
 
 
 def _ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:

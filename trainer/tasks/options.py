@@ -601,6 +601,7 @@ class TranslationOptions(TaskOptions):
         beam: Hypotheses of the search; 1 is greedy decoding.
         length_penalty: Of `trainer.nn.generation.Search`.
         metric: Selects models; ``smoothed_bleu`` is CodeXGLUE's of summaries.
+        code: Programming language of the texts, whose scores then have CodeBLEU.
         bleu: sacrebleu's tokenizer for BLEU; ``none`` for text that is tokenized already.
     """
 
@@ -622,8 +623,14 @@ class TranslationOptions(TaskOptions):
     smoothing: Probability = 0.1
     beam: Count = 5
     length_penalty: float = 0.6
-    metric: Literal["bleu", "chrf", "exact_match", "smoothed_bleu"] = "bleu"
+    metric: Literal["bleu", "chrf", "exact_match", "smoothed_bleu", "codebleu"] = "bleu"
+    code: Literal["java", "c_sharp"] | None = None
     bleu: str = "13a"
+
+    def __post_init__(self) -> None:
+        TaskOptions.__post_init__(self)
+        if self.metric == "codebleu" and self.code is None:
+            raise SpecError("task.metric=codebleu needs task.code, `java` or `c_sharp`")
 
     def columns(self) -> tuple[str, ...]:
         return (self.label,)

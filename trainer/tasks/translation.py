@@ -175,7 +175,9 @@ class TranslationScorer:
         hypotheses = [text for text, _ in known]
         references = [gold for _, gold in known]
         loss, options = share(self._loss, self._pieces), self._options
-        return translation_scores(hypotheses, references, loss, options.bleu, options.metric)
+        return translation_scores(
+            hypotheses, references, loss, options.bleu, options.metric, options.code
+        )
 
     def predictions(self) -> list[Prediction]:
         found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +19,7 @@ from clients.bpe import BpeOptions, train_bpe
 from clients.wordpiece import save_tokenizer
 from featurestore import open_store
 from service.tokenizers import load_tokenizer
-from syntax.errors import SpecError
+from syntax.errors import MissingExtraError, SpecError
 from syntax.examples import DatasetSpec, LabelSpec
 from tests.trainer.rows import keep_parses, parsed_row, write_rows
 from tests.trainer.runs import finished, resumed
@@ -111,6 +112,34 @@ def test_bleu_and_chrf_are_sacrebleus(corpus) -> None:
         bleu_counts(*pair, bleu_scorer()) for pair in zip(hypotheses, references, strict=True)
     ]
     assert bleu(np.array(counts).sum(0)) == pytest.approx(expected)
+
+
+PROGRAM = "int add ( int a , int b ) { int c = a + b ; return c ; }"
+
+
+@pytest.mark.parametrize("language", ["java", "c_sharp"])
+def test_codebleu_sees_syntax_and_data_flow_where_words_differ(language) -> None:
+    pytest.importorskip("codebleu", reason="needs the extra `code`")
+    renamed = PROGRAM.replace(" c ", " total ")
+    scores = [
+        translation_scores([program], [PROGRAM], 0.0, "none", "codebleu", language)
+        for program in (PROGRAM, renamed, "return c ;", "")
+    ]
+    found = [one.headline for one in scores]
+    assert found[0] == pytest.approx(100)
+    assert scores[1].bleu < found[1] < 100
+    # Syntax and data flow are the same: what is left are the two counts of words.
+    assert found[1] > 50
+    assert found[1] > found[2] > found[3]
+    assert translation_scores([], [], 0.0, "none", "codebleu", language).headline == 0
+
+
+def test_codebleu_without_its_package_or_a_language_is_refused(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "codebleu", None)
+    with pytest.raises(MissingExtraError, match=r"CodeBLEU needs the package codebleu; .*\[code\]"):
+        translation_scores([PROGRAM], [PROGRAM], 0.0, code="java")
+    with pytest.raises(SpecError, match=r"metric=codebleu needs task\.code, `java` or `c_sharp`"):
+        small("translation", "task.metric=codebleu")
 
 
 @given(*[st.text("aB_9.( ", max_size=14)] * 2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syntax.trees.constituents import read_trees
-from syntax.trees.evalb import DELETED, BracketCounts, bracket_counts, evaluate
+from syntax.trees.evalb import DELETED, QUOTES, BracketCounts, bracket_counts, evaluate
 from tests.syntax.nested import Nested, flat, is_leaf, leaves, nested_trees, spans_of
 
 GOLD = """
@@ -77,6 +77,17 @@ def test_labels_do_not_matter_unlabelled() -> None:
 def test_tags_of_punctuation_that_differ_are_an_error_as_in_evalb() -> None:
     gold, system = read_trees("(S (NN a) (. .))"), read_trees("(S (NN a) (SYM .))")
     assert bracket_counts(gold[0], system[0]) == "error"
+
+
+@pytest.mark.parametrize("tag", sorted(QUOTES - DELETED))
+def test_a_quotation_mark_that_counts_in_one_tree_counts_in_both(tag) -> None:
+    """evalb's ``QUOTE_LABEL``; the constituent of a mark alone is one, too."""
+    quoted = read_trees("(S (NP (`` \") (NN a) (Q ('' '))) (VP (VB b)) (. .))")
+    told = read_trees(f"(S (NP ({tag} \") (NN a) (Q ({tag} '))) (VP (VB b)) (. .))")
+    assert bracket_counts(quoted[0], told[0]) == BracketCounts(4, 4, 4, 4, 0, 4, 2)
+    assert bracket_counts(told[0], quoted[0]) == BracketCounts(4, 4, 4, 4, 0, 4, 2)
+    another = read_trees(f"(S (NP ({tag} x) (NN a) (Q ({tag} '))) (VP (VB b)) (. .))")
+    assert bracket_counts(quoted[0], another[0]) == "error"
 
 
 def test_nothing_scores_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -122,12 +123,12 @@ async def test_output_formats_have_options(client: httpx.AsyncClient, output: st
 
 
 @pytest.mark.slow
-async def test_a_whole_treebank_is_as_udpipe_writes_it(
+async def test_a_part_of_a_treebank_is_as_udpipe_writes_it(
     client: httpx.AsyncClient, data_dir: Path
 ) -> None:
     (path,) = (data_dir / "treebanks" / "UD_English-EWT").glob("*dev.conllu")
     parts = []  # as it stood on the page, paragraphs between blank lines
-    for sentence in read_conllu(path):
+    for sentence in islice(read_conllu(path), 600):
         if any(line.startswith(("# newpar", "# newdoc")) for line in sentence.comments):
             parts.append("\n\n")
         parts.append(sentence.spelled_out())

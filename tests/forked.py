@@ -128,7 +128,8 @@ def serve(address: str) -> list[str]:
                     with suppress(KeyError):
                         selector.unregister(fork.connection)
                     fork.report()
-                elif not fork.obey():
+                # Ended and reported in this very round, it has nobody to obey any more.
+                elif fork.connection.fileno() >= 0 and not fork.obey():
                     selector.unregister(fork.connection)
 
 

@@ -17,7 +17,7 @@ from featurestore.tables.rows import RowIndex
 from syntax.errors import SpecError, UnknownDatasetError
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import sizes
-from syntax.options import checked
+from syntax.options import check_range, checked
 from syntax.registry import unknown_name
 
 Wanted = Mapping[str, Collection[str | float | None]]
@@ -80,11 +80,10 @@ def with_any_label(
 
 def within_limit(rows: RowIndex, chosen: NDArray[np.bool_], limit: int) -> NDArray[np.bool_]:
     """Mask of the first examples of each language by their keys, of those chosen. *Shape:* (N,)."""
-    if checked("limit", int, limit) < 1:
-        raise SpecError(f"limit is {limit}; it must be at least 1")
+    check_range("limit", checked("limit", int, limit), 1)
     kept = np.zeros(len(rows), np.bool_)
     langs = np.array([lang for _, lang in rows.parts])
-    for lang in dict.fromkeys(langs.tolist()):
+    for lang in np.unique(langs):
         members = np.flatnonzero(chosen & (langs == lang)[rows.part])
         high, low = rows.keys[members].T
         kept[members[np.lexsort((low, high))[:limit]]] = True

@@ -59,9 +59,9 @@ def translation_scores(
 ) -> TranslationScores:
     scorers = {"bleu": _bleu(tokenize), "chrf": _sacrebleu().CHRF()}
     if not hypotheses:
-        of_code = None if code is None else 0.0
-        return TranslationScores(0, 0.0, 0.0, 0.0, 0.0, loss, metric=metric, codebleu=of_code)
-    found: dict[str, Any] = {
+        nothing = None if code is None else 0.0
+        return TranslationScores(0, 0.0, 0.0, 0.0, 0.0, loss, metric=metric, codebleu=nothing)
+    found = {
         name: float(scorer.corpus_score(list(hypotheses), [list(references)]).score)
         for name, scorer in scorers.items()
     }
@@ -104,12 +104,17 @@ def codebleu(hypotheses: Sequence[str], references: Sequence[str], language: str
     syntax in common, and data flow in common. Where no reference has data flow, or none is in
     common, the package counts the fourth as 1. Words are what white space separates.
     """
+    found = require_codebleu()([*references], [*hypotheses], lang=language)
+    return 100 * float(found["codebleu"])
+
+
+def require_codebleu() -> Any:
+    """The scorer of the package, or the error that names its extra."""
     try:
         from codebleu import calc_codebleu
     except ImportError:
         raise missing_extra("CodeBLEU needs the package codebleu", "code") from None
-    found = calc_codebleu([*references], [*hypotheses], lang=language)
-    return 100 * float(found["codebleu"])
+    return calc_codebleu
 
 
 def _ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:

@@ -22,6 +22,7 @@ from trainer.metrics.translation import (
     bleu_counts,
     bleu_scorer,
     check_tokenize,
+    require_codebleu,
     smoothed_bleu,
     translation_scores,
 )
@@ -50,6 +51,8 @@ class Translation(Task):
                 f"the label {label.name!r} is of kind {label.kind!r}; translation needs 'string'"
             )
         check_tokenize(options.bleu)
+        if options.code is not None:
+            require_codebleu()
         self.metric: str = options.metric
         self._options, self._target = options, options.target()
 

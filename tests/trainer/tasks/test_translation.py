@@ -360,7 +360,7 @@ def test_pairs_are_learned_by_heart(pairs, tmp_path) -> None:
     assert not any("embed_tokens" in name for name in names)
 
 
-def test_what_does_not_fit_is_refused(pairs, folder, tmp_path) -> None:
+def test_what_does_not_fit_is_refused(pairs, folder, tmp_path, monkeypatch) -> None:
     words = tmp_path / "words"
     texts = [target for _, target in PAIRS]
     save_tokenizer(train_bpe(lambda: texts, BpeOptions("words", 60)), words, {})
@@ -371,6 +371,9 @@ def test_what_does_not_fit_is_refused(pairs, folder, tmp_path) -> None:
         start(small("translation", f"task.tokenizer={tmp_path}"))
     with pytest.raises(SpecError, match=r"task\.bleu is 'moses'"):
         start(small("translation", "task.bleu=moses"))
+    monkeypatch.setitem(sys.modules, "codebleu", None)
+    with pytest.raises(MissingExtraError, match="CodeBLEU needs the package codebleu"):
+        start(small("translation", "task.code=java"))
     options = replace(RECIPES["translation"]().task, tokenizer=folder, fingerprint="0" * 32)
     with pytest.raises(SpecError, match="put the earlier one back"):
         options.target()

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from syntax import Sentence
 from syntax.batches import SpecialTokens
 from syntax.errors import SpecError
 from syntax.fingerprint import file_sha256, fingerprint
@@ -25,7 +26,13 @@ from trainer.parsing.labels import Labels
 from trainer.parsing.model import TextParser, positions
 from trainer.parsing.quantization import set_state
 from trainer.parsing.training import Corpus, Report, TrainingOptions, train
-from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
+from trainer.parsing.vocabulary import (
+    extended,
+    keep_rows,
+    separated,
+    trimmed,
+    used_pieces,
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
     splits = {split: [bank.read(split) for bank in plan.treebanks] for split in ("train", "dev")}
     labels = Labels.of(sentence for file in splits["train"] for sentence in file)
     torch.manual_seed(plan.training.seed)
-    encoder, tokenizer, special = _encoder(plan, [s.text for f in splits["train"] for s in f])
+    encoder, tokenizer, special = _encoder(plan, [s for file in splits["train"] for s in file])
     model = TextParser(encoder, labels, plan.training.sizes)
     learned, held_out = (
         Corpus.of([gold_sentences(file, labels) for file in splits[split]], tokenizer, special)
@@ -79,11 +86,12 @@ def build_parser(plan: ParserPlan, folder: Path, report: Callable[[Report], None
         (place / CARD).write_text(f"{text}\n", encoding="utf-8")
 
 
-def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialTokens]:
+def _encoder(plan: ParserPlan, sentences: Sequence[Sentence]) -> tuple[Any, Any, SpecialTokens]:
     found = fast_tokenizer(plan.encoder)
     if found is None:
         raise SpecError(f"{plan.encoder} has no fast tokenizer on this machine; give its folder")
-    tokenizer = separated(found.backend_tokenizer)
+    words = (word.form for sentence in sentences for word in sentence.words)
+    tokenizer = extended(separated(found.backend_tokenizer), words)
     special = special_tokens_of(tokenizer, dict(found.special_tokens_map))
     if special is None:
         raise SpecError(f"the tokenizer of {plan.encoder} puts no tokens around a text")
@@ -92,11 +100,13 @@ def _encoder(plan: ParserPlan, texts: Sequence[str]) -> tuple[Any, Any, SpecialT
     if plan.layers is not None:
         encoder.encoder.layer = encoder.encoder.layer[: plan.layers]
         encoder.config.num_hidden_layers = plan.layers
+    kept = list(range(tokenizer.get_vocab_size()))
     if not plan.whole_vocabulary:
+        texts = [sentence.text for sentence in sentences]
         further = (path.read_text(encoding="utf-8") for path in plan.corpora)
         used = used_pieces(tokenizer, texts) | used_pieces(tokenizer, further)
         tokenizer, special, kept = trimmed(tokenizer, special, used)
-        keep_rows(encoder, kept)
+    keep_rows(encoder, kept)
     return encoder, tokenizer, special
 
 

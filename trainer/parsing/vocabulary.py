@@ -1,18 +1,20 @@
-"""Fewer pieces: a tokenizer and the vectors of its pieces, for the texts that are to be read.
+"""A tokenizer and the vectors of its pieces, for the texts that are to be read.
 
 Half of a small encoder, and most of a multilingual one, are vectors of pieces that one language
-never has. What is left out is written with shorter pieces; single characters stay.
+never has. What is left out is written with shorter pieces; single characters stay. A script that
+the encoder never saw, such as Coptic's, gets pieces, whose vectors are drawn.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import tokenizers
 import torch
-from tokenizers import Regex, pre_tokenizers
+from tokenizers import Regex, models, pre_tokenizers, trainers
 from torch import nn
 
 from syntax.batches import SpecialTokens
@@ -42,6 +44,43 @@ def separated(tokenizer: Any) -> Any:
         before = [] if made.pre_tokenizer is None else [made.pre_tokenizer]
         made.pre_tokenizer = pre_tokenizers.Sequence([*before, apart])
     return made
+
+
+_NEW_PIECES: Final = 2_000
+_OFTEN: Final = 10
+"""Times that a character without a piece must occur to get one."""
+
+
+def extended(tokenizer: Any, words: Iterable[str]) -> Any:
+    """A Unigram tokenizer with further pieces, the last ones, for characters that it lacks.
+
+    They are learned from words, so that few of them cross the words of a multiword token (Kudo
+    2018, https://aclanthology.org/P18-1007). Other tokenizers stay as they are.
+    """
+    content = parse_json(tokenizer.to_str())
+    if content["model"]["type"] != "Unigram":
+        return tokenizer
+    runs = _unknown_runs(tokenizer, words, content["model"]["unk_id"])
+    counts = Counter("".join(runs))
+    runs = [run for run in runs if all(counts[character] >= _OFTEN for character in run)]
+    if not runs:
+        return tokenizer
+    learned = tokenizers.Tokenizer(models.Unigram())
+    trainer = trainers.UnigramTrainer(vocab_size=_NEW_PIECES, show_progress=False)
+    learned.train_from_iterator(runs, trainer)
+    pieces = parse_json(learned.to_str())["model"]["vocab"]
+    # Threads sum in any order: scores are equal to about 15 digits, and come in any order.
+    content["model"]["vocab"] += sorted([name, round(score, 6)] for name, score in pieces)
+    return tokenizers.Tokenizer.from_str(json.dumps(content, ensure_ascii=False))
+
+
+def _unknown_runs(tokenizer: Any, words: Iterable[str], unknown: int) -> list[str]:
+    found = []
+    for word in words:
+        encoding = tokenizer.encode(word, add_special_tokens=False)
+        spans = zip(encoding.ids, encoding.offsets, strict=True)
+        found += [word[start:end] for piece, (start, end) in spans if piece == unknown]
+    return found
 
 
 def used_pieces(tokenizer: Any, texts: Iterable[str]) -> set[int]:
@@ -86,10 +125,15 @@ def trimmed(
     return made, _renumbered(special, number), [at for _, at in kept]
 
 
-def keep_rows(encoder: Any, ids: list[int]) -> None:
-    """Reduce an encoder to the vectors of some pieces, in that order."""
-    table = encoder.get_input_embeddings()
-    rows = table.weight.detach()[torch.tensor(ids)].clone()
+def keep_rows(encoder: Any, ids: Sequence[int]) -> None:
+    """Reduce an encoder to the vectors of some pieces, in that order; those of new ones are drawn.
+
+    Drawn ones have the mean and the deviation of the encoder's.
+    """
+    table = encoder.get_input_embeddings().weight.detach()
+    new = max(0, max(ids) + 1 - len(table))
+    drawn = table.mean(0) + table.std(0) * torch.randn(new, table.shape[1])
+    rows = torch.cat([table, drawn])[torch.tensor(ids)].clone()
     encoder.set_input_embeddings(nn.Embedding.from_pretrained(rows, freeze=False))
     encoder.config.vocab_size = len(ids)
 

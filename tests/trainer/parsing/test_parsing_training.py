@@ -45,7 +45,7 @@ from trainer.parsing.quantization import (
     weight_steps,
 )
 from trainer.parsing.training import Corpus, TrainingOptions, collate, train
-from trainer.parsing.vocabulary import keep_rows, separated, trimmed, used_pieces
+from trainer.parsing.vocabulary import extended, keep_rows, separated, trimmed, used_pieces
 from trainer.schedule import DivergedError
 
 SENTENCES = list(read_conllu(TREEBANK / "tiny-ud-train.conllu"))
@@ -282,6 +282,35 @@ def test_no_piece_of_a_separated_tokenizer_has_two_tokens() -> None:
     fewer, framing, kept = trimmed(apart, plain, used_pieces(apart, ["(word)"]))
     assert fewer.get_vocab_size() == framing.vocab_size == len(kept) == len(vocabulary) - 2
     assert fewer.encode(text).tokens == parted
+
+
+def test_a_script_without_pieces_gets_some() -> None:
+    """Coptic words, which XLM-R's vocabulary has no letter of; rare letters stay unknown."""
+    known = [("<unk>", 0.0), ("▁", -2.0), ("▁word", -3.0), ("s", -4.0)]
+    whole = tokenizers.Tokenizer(tokenizers.models.Unigram(known, unk_id=0))
+    whole.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    words = [*["ⲡⲣⲱⲙⲉ", "ⲁϥⲥⲱⲧⲙ", "ⲧⲉ", "words"] * 20, "ϭ"]
+    made = extended(whole, words)
+    assert made.to_str() == extended(whole, words).to_str()
+    assert [made.id_to_token(at) for at in range(4)] == [name for name, _ in known]
+    assert made.encode("words").ids == whole.encode("words").ids == [2, 3]
+    assert 0 in whole.encode("ⲡⲣⲱⲙⲉ").ids
+    for word in ("ⲡⲣⲱⲙⲉ", "ⲥⲱⲧⲙ"):
+        pieces = made.encode(word)
+        assert min(pieces.ids[1:]) > 3, "all but the space are new"
+        assert "".join(pieces.tokens) == f"▁{word}"
+    assert 0 in made.encode("ϭ").ids
+    assert extended(made, words).to_str() == made.to_str()
+
+
+def test_vectors_of_new_pieces_are_drawn(encoder: Path) -> None:
+    loaded = AutoModel.from_pretrained(encoder, add_pooling_layer=False)
+    before = loaded.get_input_embeddings().weight.detach().clone()
+    size = len(before)
+    keep_rows(loaded, [5, size + 1, 2])
+    after = loaded.get_input_embeddings().weight.detach()
+    assert (after[[0, 2]] == before[[5, 2]]).all()
+    assert (after[1] - before.mean(0)).abs().max() < 6 * before.std()
 
 
 def test_the_vectors_of_trimmed_pieces_stay(encoder: Path) -> None:

@@ -24,6 +24,7 @@ from trainer.systems.gate.attention import (
     structure_positions,
 )
 from trainer.systems.gate.encoder import GateEncoder
+from trainer.systems.gate.neighbours import nearest
 
 DELTAS = (1, 2)
 NAMES = {
@@ -265,6 +266,88 @@ def test_graph_convolutions_equal_their_slow_twin(bert_config, words, bias) -> N
         assert (found[row, :size] - torch.stack(states)).abs().max() < 1e-5
 
 
+def slow_nearest(words, targets, count):
+    """CSLS by its definition (Conneau et al. 2018, equation 2), with both of its terms."""
+
+    def cosine(one, other):
+        return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+    def density(one, others):
+        return np.mean(sorted(cosine(one, other) for other in others)[-count:])
+
+    found = []
+    for word in words:
+        scores = [
+            2 * cosine(word, target) - density(word, targets) - density(target, words)
+            for target in targets
+        ]
+        found.append(sorted(range(len(targets)), key=lambda at: -scores[at])[:count])
+    return found
+
+
+def test_nearest_words_equal_their_slow_twin() -> None:
+    draw = np.random.default_rng(4)
+    words, targets = (draw.normal(size=(size, 6)).astype(np.float32) for size in (9, 40))
+    found = nearest(words, targets, 3)
+    assert found.tolist() == slow_nearest(words, targets, 3)
+    cosines = (words / np.linalg.norm(words, axis=1)[:, None]) @ (
+        targets / np.linalg.norm(targets, axis=1)[:, None]
+    ).T
+    assert found[:, 0].tolist() != cosines.argmax(1).tolist(), "words near to many are told apart"
+
+
+TRANSLATED = {
+    "words": "vectors",
+    "target": "zh",
+    "context": "gcn",
+    "context_width": 6,
+    "vectors": "any",
+    "vector_width": 16,
+    "layer_dropout": 0.0,
+}
+
+
+@pytest.mark.parametrize("choice", ["mix", "best"])
+def test_words_are_translated_by_their_context(bert_config, words, choice) -> None:
+    """Equations 6 and 7 word by word; as released nothing tells the scores what was good."""
+    module = model_of(bert_config, **TRANSLATED, choice=choice).encoder.input.translation
+    draw = torch.Generator().manual_seed(3)
+    own = torch.randn(2, 4, module.after.out_features, generator=draw)
+    near = torch.randn(2, 4, 3, own.shape[2], generator=draw)
+    real = torch.tensor([[True] * 4, [True, True, False, False]])
+    relative = module.positions(sequence_positions(4, real.device).expand(2, -1, -1))
+    free = head_weights(None, real, module.heads, ())
+    context = module.after(module.layer(module.before(own), free, relative))
+    found = module.translate(own, near, real)
+    for row, word in zip(*real.nonzero(as_tuple=True), strict=True):
+        scores = [module.score(torch.cat([context[row, word], one])) for one in near[row, word]]
+        shares = torch.cat(scores).softmax(0)
+        if choice == "best":
+            assert torch.equal(found[row, word], near[row, word, shares.argmax()])
+        else:
+            assert (found[row, word] - shares @ near[row, word]).abs().max() < 1e-5
+    assert found.requires_grad == (choice == "mix")
+
+
+def test_half_of_the_sentences_are_read_translated_and_none_in_evaluation(
+    bert_config, words
+) -> None:
+    model = model_of(bert_config, **TRANSLATED)
+    batch = words(model.config.model_options())
+    B, L = batch.input_ids_BL.shape
+    own = batch.extra("word_states")
+    near = torch.randn(B, L, 48, generator=torch.Generator().manual_seed(3)).half()
+    wide = replace(batch, extras={**batch.extras, "word_states": torch.cat([own, near], 2)})
+    read = model.encoder.input
+    with torch.no_grad():
+        plain = read(batch)
+        assert torch.equal(read(wide), plain), "an evaluation reads no translation"
+        read.train()
+        read.translation.layer.eval()
+        kinds = [(read(wide) == plain).flatten(1).all(1) for _ in range(50)]
+    assert 0.3 < torch.stack(kinds).float().mean() < 0.7
+
+
 @torch.no_grad()
 def test_a_graph_convolution_without_syntax_has_no_neighbours(bert_config, words) -> None:
     model = model_of(bert_config, context="gcn", context_width=6, use_syntax=False)
@@ -305,6 +388,7 @@ def test_absolute_structural_positions_are_sinusoids_of_depths(bert_config, word
     [
         ({"context": "gcn", "positions": "depth"}, "model.context=gcn has none"),
         ({"context": "lstm", "context_width": 5}, "give an even number"),
+        ({"target": "zh"}, "set model.words=vectors"),
     ],
 )
 def test_baselines_that_cannot_be_are_refused(options, message) -> None:

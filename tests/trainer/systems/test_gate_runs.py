@@ -46,7 +46,8 @@ def append_all(store, parser, tokenizer, folder, **pairs: int) -> None:
 def test_every_recipe_of_the_task_trains(name, related, tmp_path) -> None:
     settings = [*SMALL, "max_steps=2"]
     if RECIPES[name]().model.words == "vectors":
-        (tmp_path / "en.vec").write_text("the 1 0 2\nof 0 1 0\n", "utf-8")
+        for lang in ("en", "zh"):
+            (tmp_path / f"{lang}.vec").write_text("the 1 0 2\nof 0 1 0\na 1 1 1\n", "utf-8")
         settings += [f"vectors={tmp_path / '{lang}.vec'}", "vector_width=3"]
     run = train(with_settings(RECIPES[name](), settings), related, tmp_path / "run")
     assert run.progress.best.scores["examples"] == len(run.dev.dataset) > 20
@@ -82,6 +83,39 @@ def test_a_word_has_the_vector_of_its_form(related, tmp_path) -> None:
                 assert states[word].tolist() == ([1, 0, 2] if form.lower() == "the" else [0, 0, 0])
                 found.add(form.lower() == "the")
     assert found == {True, False}
+
+
+def test_a_word_has_its_nearest_words_of_the_target(related, tmp_path) -> None:
+    """CL_Trans_GCN: nearest first; words without a vector have none."""
+    (tmp_path / "en.vec").write_text("the 1 0 0.5\na 0 1 0\n", "utf-8")
+    (tmp_path / "zh.vec").write_text("一 0 8 1\n的 8 1 4\n了 -1 0 0\n", "utf-8")
+    vectors = (f"vectors={tmp_path / '{lang}.vec'}", "vector_width=3", "neighbours=2")
+    recipe = with_settings(RECIPES["gate-relation-vectors-translated"](), (*vectors, *SMALL))
+    found = set()
+    for batch in batches_of(related, recipe):
+        for row, parses in enumerate(batch.arrays["parses"]):
+            for word, form in enumerate(parses[0].form):
+                own, *near = batch.extra("word_states")[row, word].view(3, 3).tolist()
+                if form.lower() == "the":
+                    assert own == [1, 0, 0.5]
+                    assert near[0] == [8, 1, 4]
+                elif form.lower() == "a":
+                    assert own == [0, 1, 0]
+                    assert near[0] == [0, 8, 1]
+                else:
+                    assert [own, *near] == [[0, 0, 0]] * 3
+                found.add(form.lower() if form.lower() in ("the", "a") else "")
+    assert found == {"the", "a", ""}
+    target = with_settings(recipe, ["target=en"]).model.dataset(
+        related, related.dataset("related", split="dev", lang="en")
+    )
+    assert target.vectors["en"]["the"].tolist() == [1, 0, 0.5] * 3, "nothing to translate"
+    assert (
+        target.fingerprints
+        != recipe.model.dataset(
+            related, related.dataset("related", split="dev", lang="en")
+        ).fingerprints
+    )
 
 
 def test_vectors_need_a_file_and_a_store(related) -> None:

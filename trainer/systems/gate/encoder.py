@@ -3,7 +3,8 @@
 A word is its frozen state, or its vector in a file, and the embeddings of its tags, all mapped to
 the width of the layers. Without syntax all heads are free: the paper's Transformer baseline. The
 baselines CL_GCN and CL_RNN read the same words by graph convolutions, or LSTMs, without the map; a
-graph convolution without syntax has no neighbours.
+graph convolution without syntax has no neighbours. CL_Trans_GCN is CL_GCN over vectors of words, or
+of their translations.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from trainer.systems.gate.attention import (
     structure_positions,
 )
 from trainer.systems.gate.options import GateOptions
+from trainer.systems.gate.translation import Translation
 from trainer.tasks.mentions import MENTION_IDS, TAG_IDS
 
 if TYPE_CHECKING:
@@ -63,21 +65,36 @@ class WordInput(nn.Module):
             width, self.width = self.width, options.heads * options.head_size
             self.linear = nn.Linear(width, self.width)
         self.dropout = nn.Dropout(options.layer_dropout)
+        self.vector_width = int(config.encoder_config().hidden_size)
+        self.translation = Translation(self.width, options) if options.target else None
 
     def forward(self, batch: SyntaxBatch) -> Tensor:
-        parts = [self._states(batch)]
+        tags = self._tags(batch)
+        own, *translations = self._states(batch).split(self.vector_width, -1)
+        words = self._read(own, tags)
+        if self.translation is None or not self.training:
+            return words
+        candidates = torch.stack([self._read(one, tags) for one in translations], 2)
+        read: Tensor = self.translation(words, candidates, batch.attention_mask_BL)
+        return read
+
+    def _read(self, states_BWD: Tensor, tags: list[Tensor]) -> Tensor:
+        words: Tensor = self.linear(self.dropout(torch.cat([states_BWD, *tags], -1)))
+        return words
+
+    def _tags(self, batch: SyntaxBatch) -> list[Tensor]:
+        tags = []
         if self.upos is not None:
-            parts.append(self.upos(tag_ids(batch, batch.upos_BL, len(UPOS))))
+            tags.append(self.upos(tag_ids(batch, batch.upos_BL, len(UPOS))))
         if self.deprel is not None:
-            parts.append(self.deprel(tag_ids(batch, batch.deprel_BL, len(DEPREL))))
+            tags.append(self.deprel(tag_ids(batch, batch.deprel_BL, len(DEPREL))))
         if self.tags is not None:
-            parts.append(self.tags(batch.labels[self.tag_column]))
+            tags.append(self.tags(batch.labels[self.tag_column]))
         if self.types:
             # A word in no mention, or in one of the two, has that one's type; outside are zeros.
             types = [table(batch.labels[name]) for name, table in self.types.items()]
-            parts.append(torch.stack(types).sum(0))
-        words: Tensor = self.linear(self.dropout(torch.cat(parts, -1)))
-        return words
+            tags.append(torch.stack(types).sum(0))
+        return tags
 
     def _states(self, batch: SyntaxBatch) -> Tensor:
         states_BWD = batch.extra("word_states").float()

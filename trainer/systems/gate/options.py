@@ -26,6 +26,10 @@ class GateOptions(FrozenOptions):
         vectors: File in fastText's text format (``.vec``), with ``{lang}`` for the language.
             Vectors of several languages must be aligned.
         vector_width: Numbers of a vector.
+        target: A language into whose words half of the sentences are translated in training, word
+            by word (Liu et al. 2019); needs vectors of both.
+        neighbours: Words of the target that may translate a word, the nearest ones.
+        choice: ``mix`` of them by their probabilities in context, or the ``best``, as released.
         context: ``attention``; or as two baselines ``gcn``, graph convolutions over the tree
             (Subburathinam et al. 2019), and ``lstm``, bidirectional LSTMs (Ni and Florian 2019).
         context_width: Of the states of a baseline, both directions of an LSTM together.
@@ -75,6 +79,9 @@ class GateOptions(FrozenOptions):
     words: Literal["states", "vectors"] = "states"
     vectors: str = ""
     vector_width: Count = 300
+    target: str = ""
+    neighbours: Count = 3
+    choice: Literal["mix", "best"] = "mix"
 
     def __post_init__(self) -> None:
         ModelOptions.__post_init__(self)
@@ -92,6 +99,11 @@ class GateOptions(FrozenOptions):
             raise SpecError(
                 f"model.context_width is {self.context_width}, and each direction of an LSTM has "
                 "half of it; give an even number"
+            )
+        if self.target and self.words != "vectors":
+            raise SpecError(
+                f"model.target is {self.target}, and model.words={self.words} cannot be "
+                "translated; set model.words=vectors"
             )
 
     @property
@@ -123,6 +135,11 @@ class GateOptions(FrozenOptions):
             return FrozenOptions.dataset(self, store, dataset)
         from trainer.systems.orderfree.vectors import with_vectors
 
+        if self.target and store is not None:
+            from trainer.systems.gate.neighbours import NeighbourDataset
+
+            near = (self.target, self.neighbours)
+            return NeighbourDataset(store, dataset, self.vectors, self.vector_width, *near)
         return with_vectors(store, dataset, self.vectors, self.vector_width)
 
     def check_data(self, data: DataOptions) -> None:

@@ -3,8 +3,8 @@
 For another source, or two at once, set ``data.lang``. The scripts prune trees, which are whole
 here. The baselines of relative positions tell 5 positions on each side for relations and 10 for
 arguments (Ahmad 2021, the dissertation, Table 4.5); the scripts and ``-as-released`` tell 10. The
-baselines CL_GCN and CL_RNN have the sizes and rates of the scripts in ``scripts/cl_gcn`` and
-``scripts/cl_rnn``.
+baselines CL_GCN, CL_RNN and CL_Trans_GCN have the sizes and rates of the scripts in
+``scripts/cl_gcn``, ``scripts/cl_rnn`` and ``scripts/cl_trans_gcn``.
 """
 
 from __future__ import annotations
@@ -98,10 +98,9 @@ def event_depth() -> Recipe:
 
 
 _GCN = ("context=gcn", "model.layers=2", "context_width=200", "seed=1111")
-_RNN = (
-    *("use_syntax=false", "context=lstm", "model.layers=1", "context_width=300"),
-    *("optimizer=adamw", "learning_rate=1e-3", "schedule=constant"),
-)
+_ADAM = ("optimizer=adamw", "learning_rate=1e-3", "schedule=constant")
+_RNN = ("use_syntax=false", "context=lstm", "model.layers=1", "context_width=300", *_ADAM)
+_TRANSLATED = (*_GCN[:-1], *_ADAM, "target=zh", "seed=9174")
 
 
 def relation_gcn() -> Recipe:
@@ -137,6 +136,16 @@ def relation_vectors() -> Recipe:
 def event_vectors() -> Recipe:
     """Roles of event arguments from aligned word vectors (Multi-WE, Table 4.7)."""
     return variant(event(), "vectors", "words=vectors", "vectors=wiki.{lang}.align.vec")
+
+
+def relation_translated() -> Recipe:
+    """The baseline CL_Trans_GCN (Liu et al. 2019): CL_GCN over word vectors and translations."""
+    return variant(relation_vectors(), "translated", *_TRANSLATED)
+
+
+def event_translated() -> Recipe:
+    """The baseline CL_Trans_GCN: roles of event arguments."""
+    return variant(event_vectors(), "translated", *_TRANSLATED)
 
 
 def relation_as_released() -> Recipe:
@@ -178,6 +187,8 @@ RECIPES.add("gate-relation-rnn", relation_rnn)
 RECIPES.add("gate-event-rnn", event_rnn)
 RECIPES.add("gate-relation-vectors", relation_vectors)
 RECIPES.add("gate-event-vectors", event_vectors)
+RECIPES.add("gate-relation-vectors-translated", relation_translated)
+RECIPES.add("gate-event-vectors-translated", event_translated)
 RECIPES.add("gate-relation-as-released", relation_as_released)
 RECIPES.add("gate-relation-gcn-as-released", relation_gcn_as_released)
 RECIPES.add("gate-relation-relative-as-released", relation_relative_as_released)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -161,34 +161,56 @@ def as_looked_up(form: str) -> str:
     return _DIGIT.sub("0", form)
 
 
-def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
-    """The vectors that a file has of some words; of those alone that are asked for.
+@dataclass(frozen=True, slots=True)
+class VectorLine:
+    """A line of a file of vectors: a word and its numbers, with spaces between them."""
 
-    A line is a word and its numbers, with spaces between them; a first line with the number of
-    words and of numbers may be missing. ``words`` are as `as_looked_up` gives them.
-    """
-    wanted = {name: None for word in words for name in (word, word.lower())}
-    found: dict[str, NDArray[np.float16]] = {}
+    path: Path
+    number: int
+    word: str
+    numbers: str
+
+    def vector(self, width: int) -> NDArray[np.float32]:
+        numbers = self.numbers.split(" ")
+        try:
+            if len(numbers) == width:
+                return np.array(numbers, np.float32)
+        except ValueError as error:
+            raise _unreadable(self.path, error) from error
+        raise SpecError(
+            f"{self.path}, line {self.number}, has {len(numbers)} numbers for {self.word!r}, and "
+            f"model.vector_width is {width}; name a file of that width"
+        )
+
+
+def vector_lines(path: Path, width: int) -> Iterator[VectorLine]:
+    """The lines of a file but its head, the numbers of words and of columns, if it has one."""
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
             for number, line in enumerate(lines, 1):
-                word, _, rest = line.rstrip("\n").rstrip(" ").partition(" ")
-                if word in wanted and word not in found:
-                    numbers = rest.split(" ")
-                    if len(numbers) == 1 < width and number == 1:
-                        continue  # the head of the file, and a word that looks like it
-                    if len(numbers) != width:
-                        raise SpecError(
-                            f"{path}, line {number}, has {len(numbers)} numbers for {word!r}, and "
-                            f"model.vector_width is {width}; name a file of that width"
-                        )
-                    found[word] = np.array(numbers, np.float32).astype(np.float16)
-    except SpecError:
-        raise
-    except (OSError, ValueError) as error:
-        raise SpecError(
-            f"no word vectors can be read from {path}: {error}; set model.vectors to a file in "
-            "fastText's text format, with {lang} for the language"
-        ) from error
+                word, _, numbers = line.rstrip("\n").rstrip(" ").partition(" ")
+                if number > 1 or width == 1 or " " in numbers:
+                    yield VectorLine(path, number, word, numbers)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> SpecError:
+    return SpecError(
+        f"no word vectors can be read from {path}: {error}; set model.vectors to a file in "
+        "fastText's text format, with {lang} for the language"
+    )
+
+
+def read_vectors(path: Path, words: Iterable[str], width: int) -> Vectors:
+    """The vectors that a file has of some words; of those alone that are asked for.
+
+    ``words`` are as `as_looked_up` gives them.
+    """
+    wanted = {name: None for word in words for name in (word, word.lower())}
+    found: dict[str, NDArray[np.float16]] = {}
+    for line in vector_lines(path, width):
+        if line.word in wanted and line.word not in found:
+            found[line.word] = line.vector(width).astype(np.float16)
     chosen = {word: found.get(word, found.get(word.lower())) for word in words}
     return {word: vector for word, vector in chosen.items() if vector is not None}

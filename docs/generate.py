@@ -29,6 +29,7 @@ from syntax.batches import AssemblySpec
 from syntax.errors import DROP_REASONS
 from syntax.matrices import COLUMNS, MATRICES
 from syntax.options import options_table
+from trainer.evaluation.pictures import draw_effects
 from trainer.options import (
     ConstituencyOptions,
     DataOptions,
@@ -39,7 +40,7 @@ from trainer.options import (
 )
 from trainer.options.parser import TaggerOptions
 from trainer.recipes import RECIPES
-from trainer.reproduction.account import page
+from trainer.reproduction.account import effects, in_order, page
 
 DOCS: Final = Path(__file__).parent
 MARKED: Final = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -180,12 +181,12 @@ def _first(thing: Any) -> str:
     return inspect.getdoc(thing).partition("\n\n")[0]  # type: ignore[union-attr]
 
 
-def reproduction() -> str:
+def results() -> list[dict[str, Any]]:
     """The committed results of `parsebank reproduce`, with their errata."""
     folder = DOCS / "reproduction"
     errata = tomllib.loads((folder / "errata.toml").read_text(encoding="utf-8"))
     paths = sorted(folder.glob("*.json"))
-    return page((json.loads(path.read_text(encoding="utf-8")) for path in paths), errata)
+    return in_order((json.loads(path.read_text(encoding="utf-8")) for path in paths), errata)
 
 
 def pipelines() -> str:
@@ -224,7 +225,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "pipelines": pipelines,
     "readers": readers,
     "recipes": recipes,
-    "reproduction": reproduction,
+    "reproduction": lambda: page(results()),
     "routes": routes,
     "settings": settings,
 }
@@ -242,3 +243,4 @@ if __name__ == "__main__":
         if after != before:
             path.write_text(after, encoding="utf-8")
             sys.stdout.write(f"{path.relative_to(DOCS)}\n")
+    draw_effects(effects(results()), DOCS / "images" / "reproduction.svg")

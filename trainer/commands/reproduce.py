@@ -60,7 +60,7 @@ def reproduce(
         return
     trial = trial_of(row)
     trial.check_data()
-    trial.folder.mkdir(parents=True, exist_ok=True)
+    trial.begin()
     content = account(trial, trial.row.run(trial))
     write_json(trial.folder / FINDINGS, content)
     if as_json:
@@ -69,11 +69,14 @@ def reproduce(
     for listing in content["listings"]:
         print_table(listing["header"], listing["rows"], title=listing["title"])
     print_table(COLUMNS, figure_rows(content))
-    typer.echo(f"rule: {content['rule']}\n{content['verdict']}", err=True)
+    facts = ("rule", "reductions", "floors", "notes", "verdict")
+    for name in facts:
+        told = content[name] if isinstance(content[name], str) else " ".join(content[name])
+        typer.echo(f"{name}: {told}", err=True)
     typer.echo(f"All numbers are in {trial.folder / FINDINGS}", err=True)
 
 
-_COLUMNS: Final = ("row", "source", "rule", "state")
+_COLUMNS: Final = ("row", "kind", "verdict", "hours", "code since")
 
 
 def _list(trials: Sequence[Trial], as_json: bool) -> None:
@@ -93,20 +96,27 @@ def _list(trials: Sequence[Trial], as_json: bool) -> None:
 
 
 def _record(trial: Trial) -> dict[str, Any]:
-    from trainer.reproduction.account import FINDINGS
-    from trainer.results import read_json
+    """A row with its result: the one of this folder, or the one that the project published."""
+    from trainer.reproduction.account import published
+    from trainer.reproduction.trial import commits_since
 
-    findings, row, missing = trial.folder / FINDINGS, trial.row, trial.missing()
-    if findings.exists():
-        state = str(read_json(findings, f"{findings} is gone")["verdict"])
+    row, missing, found = trial.row, trial.missing(), published(trial)
+    verdict, hours, since = "not run", "", ""
+    if found is not None:
+        verdict = found["verdict"]
+        hours = f"{found['training_seconds'] / 3600:.1f}"
+        commits = commits_since(found["commit"], row.code) if row.code else None
+        since = "" if commits is None else f"{commits} commits"
     elif missing:
-        state = f"data: {len(missing)} of {len(row.data)} missing"
-    else:
-        state = "not run here"
+        verdict = f"not run; data: {len(missing)} of {len(row.data)} missing"
     return {
         "row": row.name,
+        "kind": row.kind,
+        "claim": row.claim,
         "source": row.source,
         "rule": row.rule,
-        "state": state,
+        "verdict": verdict,
+        "hours": hours,
+        "code since": since,
         "missing": {source.path: source.origin for source in missing},
     }

@@ -1,4 +1,4 @@
-"""Heat maps of one example, of pairs of languages, of labels; curves of layers and of groups.
+"""Heat maps of one example, pairs of languages and labels; curves of layers and groups; effects.
 
 Words stand at both edges, as in figure 6 of Zhang et al. 2020 (SG-Net).
 """
@@ -170,6 +170,40 @@ def _draw_confusion(found: Confusion, path: Path) -> None:
         _save(figure, path)
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A difference, measured and published.
+
+    Attributes:
+        low, high: Of its interval; equal to ``mean`` where it has none.
+        counts: False for what was measured but tests nothing; it is drawn in grey.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    published: float | None
+    counts: bool
+
+
+def draw_effects(effects: Sequence[Effect], path: Path) -> None:
+    """Write a forest plot: a line for each effect, its interval, and the published one beside."""
+    with _style():
+        figure = _figure((8.0, 0.8 + 0.25 * len(effects)))
+        (axes,) = _row(figure, 1)
+        for at, one in enumerate(reversed(effects)):
+            bars = [[one.mean - one.low], [one.high - one.mean]]
+            colour = "C0" if one.counts else "silver"
+            axes.errorbar([one.mean], [at], xerr=bars, fmt="o", markersize=4, color=colour)
+            if one.published is not None:
+                axes.plot([one.published], [at], "D", markersize=4, color="C1", fillstyle="none")
+        axes.axvline(0, color="gray", linewidth=0.5)
+        axes.set_yticks(range(len(effects)), [one.name for one in reversed(effects)])
+        axes.set_xlabel("points; grey: nothing is tested; diamond: published")
+        _save(figure, path)
+
+
 def check_picture(path: Path) -> None:
     """Refuse a file that cannot be drawn, before anything is computed for it."""
     require_matplotlib()
@@ -193,7 +227,14 @@ def _style() -> Any:
     import matplotlib as mpl
 
     # A dollar is a dollar here, and not the beginning of a formula.
-    return mpl.rc_context({"svg.fonttype": "none", "font.size": 8, "text.parse_math": False})
+    return mpl.rc_context(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "parsebank",
+            "font.size": 8,
+            "text.parse_math": False,
+        }
+    )
 
 
 def _figure(size: tuple[float, float]) -> Any:
@@ -207,7 +248,8 @@ def _save(figure: Any, path: Path) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path)
+        dated = {"Date": None} if path.suffix == ".svg" else None  # the same picture, the same file
+        figure.savefig(path, metadata=dated)
 
 
 def _row(figure: Any, count: int) -> list[Any]:

@@ -122,6 +122,36 @@ def difference(
     return Difference(*scores, *bounds, confidence, *tests, t_test)
 
 
+def over_runs(
+    one: Floats,
+    other: Floats,
+    metric: Metric = ratio,
+    *,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The percentile interval of a difference over runs and examples together, (N, R, K).
+
+    Each resample draws R paired runs and, for all of them, N examples: a hierarchical bootstrap
+    (Davison and Hinkley 1997, Bootstrap Methods, section 3.8). Runs are drawn from R: the spread of
+    few runs is underestimated by a factor of (R - 1) / R.
+    """
+    N, R, _ = one.shape
+    if N < 2 or R < 2:
+        raise SpecError(f"{N} examples of {R} runs came; a test needs two or more of both")
+    generator = np.random.default_rng(seed)
+    found = np.empty(resamples)
+    for at in range(resamples):
+        times = generator.multinomial(N, np.full(N, 1 / N)).astype(float)
+        sums = (np.tensordot(times, shares, 1) for shares in (one, other))
+        gaps = np.subtract(*map(metric, sums))
+        found[at] = gaps[generator.integers(R, size=R)].mean()
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(found, [tail, 100 - tail])
+    return float(low), float(high)
+
+
 def paired_t_test(one: Floats, other: Floats) -> float:
     """Two-sided p value of Student's paired t-test over examples, of ratios of sums, (N, R, 2).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from hashlib import sha256
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from syntax.commands.tables import markdown_table
-from trainer.reproduction.row import Findings
+from trainer.evaluation.pictures import Effect
+from trainer.reproduction.judgement import Kind, verdict
+from trainer.reproduction.row import Figure, Findings
 from trainer.reproduction.rows import ROWS
-from trainer.reproduction.trial import Trial, now
+from trainer.reproduction.trial import Trial, commit, now
+from trainer.results import read_json
 
 FINDINGS: Final = "findings.json"
 COLUMNS: Final = ("figure", "published", "ours", "± (seeds)", "95 % interval", "n")
@@ -23,7 +26,8 @@ _LIBRARIES: Final = ("parsebank", "torch", "transformers", "numpy")
 
 
 def account(trial: Trial, findings: Findings) -> dict[str, Any]:
-    row = trial.row
+    row, began = trial.row, trial.begin()
+    reduced = row.reductions.get(trial.size, "none")
     return {
         "row": row.name,
         "claim": row.claim,
@@ -31,8 +35,10 @@ def account(trial: Trial, findings: Findings) -> dict[str, Any]:
         "convention": row.convention,
         "rule": row.rule,
         "size": trial.size,
-        "reductions": row.reductions.get(trial.size, "none"),
-        "verdict": findings.verdict(trial.size in row.reductions),
+        "reductions": reduced,
+        "verdict": verdict(row.kind, findings.holds, findings.floors, reduced != "none"),
+        "floors": [str(floor) for floor in findings.floors],
+        "designed": {name: began[name] for name in ("commit", "when")},
         "figures": [figure.to_json() for figure in findings.figures],
         "listings": [asdict(listing) for listing in findings.listings],
         "notes": list(findings.notes),
@@ -58,17 +64,6 @@ def data_hash(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def commit() -> str | None:
-    """The commit of the source tree that this code runs from; None for an installed package."""
-    folder = Path(__file__).parent
-    command = ("git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12")
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return found.stdout.strip()
-
-
 def figure_rows(content: Mapping[str, Any]) -> list[tuple[object, ...]]:
     return [
         (
@@ -90,48 +85,101 @@ def _rounded(value: float | None) -> str:
 def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, Any]:
     """An account with what was found wrong beside its figures, which stay as they are.
 
-    The erratum's facts replace the account's. It also has ``published`` figures by name, names of
-    figures that are ``withdrawn``, and further ``notes``.
+    The erratum's facts replace the account's, or are new (``found``, what the trial found in plain
+    words). It also has ``published`` figures by name, names of figures that are ``withdrawn``,
+    values by name of figures ``derived`` from the account's, and further ``notes``.
     """
     facts = dict(erratum)
     published = facts.pop("published", {})
     withdrawn = facts.pop("withdrawn", ())
+    derived = facts.pop("derived", {}).items()
     notes = [f"**Erratum.** {note}" for note in facts.pop("notes", ())]
-    known = {*one, *(figure["name"] for figure in one["figures"])}
+    known = {*one, "found", *(figure["name"] for figure in one["figures"])}
     unknown = {*facts, *published, *withdrawn} - known
     if unknown:
         raise KeyError(f"{one['row']} has no {', '.join(sorted(unknown))}")
-    figures = [
+    figures = [Figure(name, None, tuple(values)).to_json() for name, values in derived]
+    figures += [
         {**figure, "published": published.get(figure["name"], figure["published"])}
         for figure in one["figures"]
         if figure["name"] not in withdrawn
     ]
-    return {**one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
+    return {"found": "", **one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
 
 
-def page(
-    accounts: Iterable[Mapping[str, Any]], errata: Mapping[str, Mapping[str, Any]] | None = None
-) -> str:
-    """The accounts as Markdown: a table of verdicts, then each row with its figures.
+def published(trial: Trial) -> dict[str, Any] | None:
+    """The result of a trial in its folder, or the one in this source tree, with its erratum."""
+    own = trial.folder / FINDINGS
+    if own.exists():
+        return read_json(own, f"{own} is gone")
+    name = f"{trial.row.name}-{trial.size}"
+    path = _RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    errata = tomllib.loads((_RESULTS / "errata.toml").read_text(encoding="utf-8"))
+    return corrected(read_json(path, f"{path} is gone"), errata.get(name, {}))
 
-    Errata are by row and size (``noise-small``), as `corrected` reads them.
-    """
-    found = [
-        corrected(one, (errata or {}).get(f"{one['row']}-{one['size']}", {})) for one in accounts
-    ]
-    ordered = sorted(found, key=lambda one: (list(ROWS).index(one["row"]), one["size"]))
-    verdicts = [
-        (f"[{one['row']}](#{one['row']}-{one['size']})", one["source"], one["verdict"])
-        for one in ordered
-    ]
-    overview = markdown_table(("row", "source", "verdict"), verdicts)
-    return "\n\n".join((overview, *map(_section, ordered))) + "\n"
+
+_RESULTS: Final = Path(__file__).parents[2] / "docs" / "reproduction"
+
+
+def effects(accounts: Iterable[Mapping[str, Any]]) -> list[Effect]:
+    """The differences that the rows name, with the range of the seeds where n < 3."""
+    found = []
+    for one in accounts:
+        for figure in one["figures"]:
+            if figure["name"] not in ROWS[one["row"]].effects:
+                continue
+            values = figure["values"]
+            low, high = figure["interval_95"] if len(values) > 2 else (min(values), max(values))
+            counts = not any(word in one["verdict"] for word in ("not testable", "withdrawn"))
+            name = f"{one['row']}: {figure['name']}"
+            found.append(Effect(name, figure["mean"], low, high, figure["published"], counts))
+    return found
+
+
+_KINDS: Final[dict[Kind, str]] = {
+    "reproduction": "Reproductions",
+    "sanity check": "Sanity checks, which no paper's result depends on",
+    "own claim": "Claims of our own",
+}
+_SHOWN: Final = 6
+
+
+def in_order(
+    accounts: Iterable[Mapping[str, Any]], errata: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The accounts with their errata (`corrected`) by row and size, in the order of the rows."""
+    found = [corrected(one, errata.get(f"{one['row']}-{one['size']}", {})) for one in accounts]
+    return sorted(found, key=lambda one: (list(ROWS).index(one["row"]), one["size"]))
+
+
+def page(accounts: Iterable[Mapping[str, Any]]) -> str:
+    """The accounts as Markdown: verdicts by kind of row, then each row with its first figures."""
+    ordered = list(accounts)
+    parts = []
+    for kind, title in _KINDS.items():
+        verdicts = [
+            (f"[{one['row']}](#{one['row']}-{one['size']})", one["verdict"], one["found"])
+            for one in ordered
+            if ROWS[one["row"]].kind == kind
+        ]
+        if verdicts:
+            table = markdown_table(("row", "verdict", "what was found"), verdicts)
+            parts.append(f"**{title}**\n\n{table}")
+    return "\n\n".join((*parts, *map(_section, ordered))) + "\n"
 
 
 def _section(one: Mapping[str, Any]) -> str:
-    """The claim, verdict, rule, reductions and figures; sources and notes stay in the JSON."""
+    """The claim, verdict, rule, reductions and first figures; the rest stays in the JSON."""
+    row, began = ROWS[one["row"]], one.get("designed")
     facts = {
+        "source": one["source"],
         "rule": one["rule"],
+        "rule of": f"{began['commit']}, {began['when'][:10]}" if began else "",
+        "rule by now": "" if one["rule"] == row.rule else row.rule,
+        "size": str(row.design or ""),
+        "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
         "run again": f"`{one['command']}`",
     }
@@ -143,15 +191,19 @@ def _section(one: Mapping[str, Any]) -> str:
         (name, published, f"{mean} ± {deviation}" if deviation else mean, count)
         for name, published, mean, deviation, _, count in figure_rows(one)
     ]
+    file = f"reproduction/{one['row']}-{one['size']}.json"
+    more = len(figures) - _SHOWN
+    rest = [f"\n[{more} more figures]({file}), the value of every seed, versions and hashes."]
     errata = [f"\n{note}" for note in one["notes"] if note.startswith("**Erratum.**")]
     return "\n".join(
         (
             f"### {one['row']} {one['size']}\n",
             f"{one['claim']}. **{one['verdict'].capitalize()}.**\n",
-            *(f"- **{name}**: {value}" for name, value in facts.items()),
+            *(f"- **{name}**: {value}" for name, value in facts.items() if value),
             "",
             *listings,
-            markdown_table(("figure", "published", "ours ± seeds", "n"), figures),
+            markdown_table(("figure", "published", "ours ± seeds", "n"), figures[:_SHOWN]),
+            *(rest if more > 0 else ()),
             *errata,
         )
     )

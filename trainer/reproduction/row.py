@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from syntax.errors import SpecError
+from trainer.reproduction.judgement import Design, Floor, Kind
 
 if TYPE_CHECKING:
     from trainer.reproduction.trial import Trial
@@ -50,12 +51,12 @@ class Figure:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the mean, by Student's t over seeds; None of one seed."""
+        """The 95 % interval of the mean, by Student's t over seeds; None of fewer than three."""
         from scipy import stats  # takes a fifth of a second to import
 
-        if self.deviation is None:
-            return None
         count = len(self.values)
+        if self.deviation is None or count < 3:
+            return None
         half = float(stats.t.ppf(0.975, count - 1)) * self.deviation / math.sqrt(count)
         return self.mean - half, self.mean + half
 
@@ -81,30 +82,33 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Outcome of a trial; ``holds`` is None where the rule cannot decide yet."""
+    """Outcome of a trial.
+
+    Attributes:
+        holds: Whether the rule's claim holds; None where the rule cannot decide yet.
+        floors: Of the arms; where one is missed, nothing was tested.
+    """
 
     figures: Sequence[Figure]
     holds: bool | None
     notes: tuple[str, ...] = ()
     listings: tuple[Listing, ...] = ()
-
-    def verdict(self, reduced: bool) -> str:
-        """The rule's answer; a reduced trial is only consistent with a claim, or not."""
-        if self.holds is None:
-            return "smaller trial: undecided" if reduced else "undecided"
-        if reduced:
-            return f"smaller trial: {'consistent' if self.holds else 'inconsistent'}"
-        return "reproduced" if self.holds else "not reproduced"
+    floors: tuple[Floor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A published claim, and its test.
+    """A claim, and its test.
 
     Attributes:
+        kind: A published claim; a check that data and code are what they should be; or a claim
+            of ours.
         convention: Split, punctuation, subtypes: what exactly is scored.
         rule: The condition under which the claim holds, stated before anything runs.
         run: Gives the findings of a trial, and goes on where an earlier call was interrupted.
+        effects: Names of the figures that are differences, the one of the rule first.
+        design: The effect of interest of the first of them, and the spread of a pilot.
+        code: Folders and files that decide the figures, beside what all rows share.
         reductions: By size, all that is left out of the published trial.
         seeds: Default number of seeds by size; empty where nothing is drawn.
     """
@@ -116,5 +120,9 @@ class Row:
     rule: str
     data: tuple[Source, ...]
     run: Callable[[Trial], Findings]
+    kind: Kind = "reproduction"
+    effects: tuple[str, ...] = ()
+    design: Design | None = None
+    code: tuple[str, ...] = ()
     reductions: Mapping[Size, str] = field(default_factory=dict)
     seeds: Mapping[Size, int] = field(default_factory=dict)

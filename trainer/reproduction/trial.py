@@ -15,12 +15,13 @@ from typing import Any, Final, TypeVar
 from syntax.errors import SpecError
 from syntax.strict_json import parse_json
 from trainer.reproduction.row import Row, Size, Source
-from trainer.results import read_json, read_result
+from trainer.results import read_json, read_result, write_json
 
 CONSOLE: Final = (sys.executable, "-P", "-m", "parsebank")
 """The command line of this installation, whatever is first on the path."""
 
 FAILURES: Final = "failures.jsonl"
+DESIGN: Final = "design.json"
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -28,6 +29,37 @@ T = TypeVar("T")
 
 def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def commits_since(commit: str | None, paths: Sequence[str]) -> int | None:
+    """Commits that have touched some paths since; None where no history says it."""
+    root = Path(__file__).parents[2]
+    command = (
+        "git",
+        "-C",
+        str(root),
+        "rev-list",
+        "--count",
+        f"{str(commit).removesuffix('-dirty')}..HEAD",
+        "--",
+        *paths,
+    )
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return int(found.stdout)
+
+
+def commit() -> str | None:
+    """The commit of the source tree that this code runs from; None for an installed package."""
+    folder = Path(__file__).parent
+    command = ("git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12")
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +84,26 @@ class Trial:
     def command(self) -> str:
         seeds = f" --seeds {len(self.seeds)}" if self.seeds else ""
         return f"parsebank reproduce {self.row.name} --size {self.size}{seeds}"
+
+    def begin(self) -> dict[str, Any]:
+        """The rule under which the trial began: kept before its first command runs.
+
+        Raises:
+            SpecError: The row has another rule or other reductions by now.
+        """
+        path = self.folder / DESIGN
+        own = {"rule": self.row.rule, "reductions": self.row.reductions.get(self.size, "none")}
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(path, {**own, "commit": commit(), "when": now()})
+        found: dict[str, Any] = read_json(path, f"{path} is gone")
+        changed = [name for name, text in own.items() if found[name] != text]
+        if changed:
+            raise SpecError(
+                f"{self.folder} began under another {' and '.join(changed)} of {self.row.name} "
+                f"(commit {found['commit']}); give another --output to begin anew"
+            )
+        return found
 
     def missing(self) -> list[Source]:
         return [source for source in self.row.data if not (self.data / source.path).exists()]

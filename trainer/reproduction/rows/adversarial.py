@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from trainer.reproduction.judgement import Floor, every, is_gain, is_none
 from trainer.reproduction.row import Figure, Findings, Row, Size
 from trainer.reproduction.rows.paired import Scores, gain, less, mean, note, over_languages
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
@@ -13,20 +14,29 @@ from trainer.reproduction.rows.word_order import gold_trees
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json
 
-AUXILIARY: Final = "fr"
+AUXILIARY: Final = "ru"
+"""Its treebank has no train split here: the adversary reads dev, without trees."""
 TARGETS: Final = {lang: one for lang, one in OTHERS.items() if lang not in ("zh", "ja", "cop")}
 
 RECIPE: Final = "adversarial-orderfree"
 CONDITIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": ("objectives.adversary.strength=0",),
+    "multitask": ("objectives.adversary.method=multitask",),
     "gan": (),
 }
 """Settings by name; with a factor of 0 the discriminator alone learns, of the same batches."""
 
+_PUBLISHED_TEST: Final = {"gan": 37.34, "multitask": 60.56}
+_FALL: Final = "language test, gan less multitask, points"
+
+_DATA: Final = (
+    f"streams.auxiliary.data.lang={AUXILIARY}",
+    "streams.auxiliary.data.train_split=dev",
+)
 SMALL: Final = ("epochs=6", "training.delay=3", "evaluate_epochs=3", "checkpoint_every=200")
 _BOTH: Final = (
-    "tags alone (published: mBERT or word vectors); the language test tells English and French "
-    "apart (published: seven languages)"
+    "tags alone (published: mBERT or word vectors); 579 Russian sentences of dev (published: a "
+    "train split); the language test tells English and Russian apart (published: seven languages)"
 )
 _REDUCTIONS: Final[Mapping[Size, str]] = {
     "small": f"{_BOTH}; 6 passes, of which 3 of parsing alone (published: 400, of which 100), at a "
@@ -47,11 +57,11 @@ def _language_test(trial: Trial, run: Path) -> float:
 def _run(trial: Trial) -> Findings:
     gold_trees(trial, "en", ENGLISH.path, "train,dev,test")
     for lang, treebank in TARGETS.items():
-        gold_trees(trial, lang, treebank.path, "train,dev,test" if lang == AUXILIARY else "test")
+        gold_trees(trial, lang, treebank.path, "dev,test" if lang == AUXILIARY else "test")
     small = (*SMALL, "learning_rate=1e-3") if trial.size == "small" else ()
 
     def measured(condition: str, seed: int) -> tuple[Scores, float]:
-        run = trial.train(RECIPE, condition, seed, (*small, *CONDITIONS[condition]))
+        run = trial.train(RECIPE, condition, seed, (*_DATA, *small, *CONDITIONS[condition]))
         found = trial.scores(run, "test")
         las = {lang: 100 * float(found[lang]["las_no_punct"]) for lang in TARGETS}
         return las, _language_test(trial, run)
@@ -59,17 +69,26 @@ def _run(trial: Trial) -> Findings:
     found = trial.grid(CONDITIONS, measured)
     las = {condition: [scores for scores, _ in of] for condition, of in found.items()}
     told = {condition: [share for _, share in of] for condition, of in found.items()}
-    fallen = gain("language test, gan less none, points", None, told["gan"], told["none"])
+    published = _PUBLISHED_TEST["gan"] - _PUBLISHED_TEST["multitask"]
+    fallen = gain(_FALL, published, told["gan"], told["multitask"])
     gained = less("mean LAS, gan less none", 56.22 - 55.86, las["gan"], las["none"])
     figures = [fallen, gained]
     for condition in CONDITIONS:
         figures += [
-            Figure(f"{condition}: language test, %", None, tuple(told[condition])),
+            Figure(
+                f"{condition}: language test, %",
+                _PUBLISHED_TEST.get(condition),
+                tuple(told[condition]),
+            ),
             Figure(f"{condition}: mean LAS", None, tuple(map(mean, las[condition]))),
         ]
+    falls = Figure("", None, tuple(-points for points in fallen.values))
+    unchanged = is_none(gained.interval, 1.0)
+    shares = told["multitask"]
     return Findings(
         figures,
-        holds=fallen.mean <= -5 and gained.mean >= -0.3,
+        holds=every([is_gain(falls.interval, 5.0), unchanged or is_gain(gained.interval)]),
+        floors=(Floor("multitask: language test", sum(shares) / len(shares), 75),),
         notes=(note("LAS, gan less none", over_languages(las["gan"], las["none"])),),
     )
 
@@ -78,13 +97,21 @@ ROW: Final = Row(
     name="adversarial",
     claim="An encoder that hides its language from a discriminator tells it less, and parses "
     "other languages no worse",
-    source="Ahmad et al. 2019, unlabeled auxiliary languages; en-fr over word vectors",
+    source="Ahmad et al. 2019, unlabeled auxiliary languages; the dissertation's Table 6.3, en-ru",
     convention="LAS of test without UPOS PUNCT and SYM, relations without subtypes, mean over "
     "languages other than English; accuracy of a classifier of words on dev",
-    rule="the accuracy of the language test falls by 5 points or more against the same "
-    "training without the adversary, and the mean LAS by no more than 0.3",
+    rule="the 95 % interval (Student's t over seeds) of the fall of the language test against "
+    "multi-task learning is above 0, and that of the gain of mean LAS over no adversary is above 0 "
+    "or within 1 point of it; the claim fails if the first is below 5, or the second below -1; the "
+    "language test of multi-task learning must reach 75 %",
     data=(ENGLISH, TOKENIZER, *TARGETS.values()),
     run=_run,
+    code=(
+        "trainer/systems/orderfree",
+        "trainer/objectives/adversary.py",
+        "trainer/tasks/graph_parser.py",
+    ),
+    effects=(_FALL, "mean LAS, gan less none"),
     reductions=_REDUCTIONS,
-    seeds={"small": 2, "full": 5},
+    seeds={"small": 3, "full": 5},
 )

@@ -36,20 +36,21 @@ def less(
 def note(name: str, found: Difference) -> str:
     return (
         f"{name}: {found.difference:+.2f}, 95 % of the bootstrap over languages {found.low:+.2f} "
-        f"to {found.high:+.2f}, p = {found.bootstrap:.3f}; by permutation p = "
-        f"{found.permutation:.3f}."
+        f"to {found.high:+.2f}, {p_value(found.bootstrap)}; by permutation "
+        f"{p_value(found.permutation)}."
     )
+
+
+def p_value(p: float) -> str:
+    """A probability as text; no test of ours can tell one below .001 from 0.
+
+    >>> p_value(0.0002), p_value(0.0404)
+    ('p < .001', 'p = .040')
+    """
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
 def gain(
     name: str, published: float | None, one: Sequence[float], other: Sequence[float]
 ) -> Figure:
     return Figure(name, published, tuple(a - b for a, b in zip(one, other, strict=True)))
-
-
-def is_gain(difference: Figure) -> bool | None:
-    """True if 95 % of Student's t over seeds are above 0; None if 0 is among them."""
-    if difference.interval is None:
-        return None
-    low, high = difference.interval
-    return low > 0 if low > 0 or high < 0 else None

@@ -192,6 +192,8 @@ ROW: Final = Row(
     "published, and of its words 30 % drawn as released, each within 1 point",
     data=(ENGLISH,),
     run=_run,
+    code=("trainer/systems/plbart",),
+    kind="sanity check",
     reductions={
         "small": f"{_LEFT_OUT}; 2+2 layers of 128 (published: 6+6 of 768), 4,000 pieces "
         "(published: 50,000), 600 steps of at most 2,048 positions (published: 100,000 of "

@@ -244,4 +244,5 @@ ROW: Final = Row(
     },
     data=(XNLI, PAWSX, WIKIANN, TYDIQA, UNCASED, TOKENIZER, ENGLISH, *OTHERS.values()),
     run=_run,
+    kind="sanity check",
 )

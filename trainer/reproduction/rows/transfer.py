@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
+from trainer.reproduction.judgement import Design, Floor, is_gain
 from trainer.reproduction.row import Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
@@ -63,10 +64,8 @@ def of_language(table: Mapping[str, Any], lang: str, score: str) -> float:
     return next(float(one[score]) for one in table["languages"] if one["lang"] == lang)
 
 
-def _run_table_3_2(
-    trial: Trial, recipes: Mapping[str, str], small: Sequence[str], least: float
-) -> Findings:
-    """Two parsers side by side; the claim holds if the first is so much better on Japanese."""
+def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], small: Sequence[str]) -> Findings:
+    """Two parsers side by side; the first is to be better, mean over languages."""
     prepare(trial)
     tables = trial.grid(recipes, lambda arm, seed: transfer(trial, arm, recipes[arm], seed, small))
     figures = [
@@ -81,14 +80,38 @@ def _run_table_3_2(
     ]
     figures += [figure for arm in tables for figure in _correlations(arm, tables[arm])]
     ours, theirs = recipes
-    ahead = tuple(
-        of_language(one, "ja", "uas") - of_language(other, "ja", "uas")
-        for one, other in zip(tables[ours], tables[theirs], strict=True)
-    )
-    japanese = TABLE_3_2["ja"].scores
-    published = japanese[ours][0] - japanese[theirs][0]
-    difference = Figure(f"ja UAS, {ours} less {theirs}", published, ahead)
-    return Findings([difference, *figures], holds=all(points > least for points in ahead))
+    gains = [
+        _gain(name, langs, tables[ours], tables[theirs], ours, theirs)
+        for name, langs in (
+            (_ALL, tuple(OTHERS)),
+            *((f"{lang} UAS", (lang,)) for lang in _DELEXICALISED),
+        )
+    ]
+    floors = tuple(_floor(arm, tables[arm]) for arm in recipes)
+    holds = is_gain(gains[0].interval, _DESIGN.effect)
+    return Findings([*gains, *figures], holds, floors=floors)
+
+
+def _gain(
+    name: str,
+    langs: Sequence[str],
+    one: Sequence[Mapping[str, Any]],
+    other: Sequence[Mapping[str, Any]],
+    ours: str,
+    theirs: str,
+) -> Figure:
+    """The mean gain over languages; published where the printed parsers read no words either."""
+    pairs = zip(_means(one, langs), _means(other, langs), strict=True)
+    published = None
+    if set(langs) <= set(_DELEXICALISED):
+        printed = [TABLE_3_2[lang].scores for lang in langs]
+        published = sum(of[ours][0] - of[theirs][0] for of in printed) / len(langs)
+    return Figure(f"{name}, {ours} less {theirs}", published, tuple(a - b for a, b in pairs))
+
+
+def _floor(arm: str, tables: Sequence[Mapping[str, Any]]) -> Floor:
+    english = _means(tables, ("en",))
+    return Floor(f"{arm}: UAS of English", sum(english) / len(english), 75)
 
 
 def _correlations(arm: str, tables: Sequence[Mapping[str, Any]]) -> list[Figure]:
@@ -139,12 +162,15 @@ def _run_table_3_3(trial: Trial) -> Findings:
     ]
     ordered = all(one.mean > next_.mean for one, next_ in pairwise(means))
     notes = {"small": (_UNDERTRAINED,), "full": ()}
-    return Findings([*means, *english], ordered, notes[trial.size])
+    floors = tuple(_floor(arm, of) for arm, of in tables.items())
+    return Findings([*means, *english], ordered, notes[trial.size], floors=floors)
 
 
-def _means(tables: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+def _means(
+    tables: Sequence[Mapping[str, Any]], langs: Sequence[str] = tuple(OTHERS)
+) -> tuple[float, ...]:
     return tuple(
-        sum(of_language(one, lang, "uas") for lang in OTHERS) / len(OTHERS) for one in tables
+        sum(of_language(one, lang, "uas") for lang in langs) / len(langs) for one in tables
     )
 
 
@@ -153,36 +179,66 @@ _UNDERTRAINED: Final = (
     "English show: the row `transfer` trains relative positions and the RNN six times as long."
 )
 
+_CODE: Final = (
+    "trainer/systems/orderfree",
+    "trainer/tasks/graph_parser.py",
+    "trainer/tasks/stack_parser.py",
+)
 _DATA: Final = (ENGLISH, TOKENIZER, *OTHERS.values())
+
+_ALL: Final = f"mean UAS of {len(OTHERS)} languages"
+_DESIGN: Final = Design(effect=1.0, spread=1.0)
+_RULE: Final = (
+    "the claim holds if the 95 % interval of {0} less {1} (mean UAS over all languages but "
+    "English; Student's t over seeds) is above 0, fails if it is below 1, and is undecided "
+    "otherwise; each must reach 75 UAS on English"
+)
+_FULL: Final = (
+    "delexicalised (published: word vectors, but for Chinese and Japanese); treebanks of later "
+    "releases, but for these two; no restarts"
+)
 
 ROWS: Final = (
     Row(
         name="transfer",
-        claim="Without word vectors, self-attention that knows no direction parses Japanese far "
-        "better than an RNN",
+        claim="Self-attention that knows no direction transfers better than an RNN",
         source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja",
         convention=_CONVENTION,
-        rule="SelfAtt-Graph is more than 5 UAS better than RNN-Graph on Japanese in every seed",
+        rule=_RULE.format("SelfAtt-Graph", "RNN-Graph"),
         data=_DATA,
-        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL, least=5),
+        code=_CODE,
+        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL),
+        effects=(
+            f"{_ALL}, selfatt less rnn",
+            *(f"{x} UAS, selfatt less rnn" for x in _DELEXICALISED),
+        ),
+        design=_DESIGN,
         reductions={
+            "full": _FULL,
             "small": _REDUCTIONS.format("12 passes, an evaluation on dev every other pass"),
         },
         seeds={"small": 3, "full": 5},
     ),
     Row(
         name="transfer-stack",
-        claim="Self-attention transfers better to Japanese with a stack-pointer decoder too",
+        claim="Self-attention transfers better with a stack-pointer decoder too",
         source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja",
         convention=_CONVENTION,
-        rule="SelfAtt-Stack is better than RNN-Stack on Japanese (UAS) in every seed",
+        rule=_RULE.format("SelfAtt-Stack", "RNN-Stack"),
         data=_DATA,
-        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK, least=0),
+        code=_CODE,
+        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK),
+        effects=(
+            f"{_ALL}, selfatt-stack less rnn-stack",
+            *(f"{x} UAS, selfatt-stack less rnn-stack" for x in _DELEXICALISED),
+        ),
+        design=_DESIGN,
         reductions={
+            "full": _FULL,
             "small": f"{_REDUCTIONS.format('3 passes')}; an LSTM of 150 over inputs of 128 "
             "(published: 300, 256), relations in 64 dimensions (128)",
         },
-        seeds={"small": 1, "full": 5},
+        seeds={"small": 3, "full": 5},
     ),
     Row(
         name="transfer-positions",
@@ -190,10 +246,11 @@ ROWS: Final = (
         source="Ahmad et al. 2019; the dissertation's Table 3.3",
         convention=f"{_CONVENTION}; mean over languages. Ours is delexicalised; the published "
         "parsers read word vectors, and are scored on train splits",
-        rule="the means over seeds are in the published order",
+        rule="the means over seeds are in the published order; each must reach 75 UAS on English",
         data=_DATA,
+        code=_CODE,
         run=_run_table_3_3,
-        reductions={"small": _REDUCTIONS.format("2 passes")},
+        reductions={"small": _REDUCTIONS.format("2 passes"), "full": _FULL},
         seeds={"small": 1, "full": 5},
     ),
 )

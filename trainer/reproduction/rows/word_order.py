@@ -163,6 +163,7 @@ ROWS: Final = (
         rule="the mean absolute error over the languages is below .05",
         data=(ENGLISH, TOKENIZER, *(OTHERS[lang] for lang in _WITH_TREEBANK)),
         run=_run_word_order,
+        kind="sanity check",
     ),
     Row(
         name="word-order-claims",
@@ -175,5 +176,6 @@ ROWS: Final = (
         ".90, and that of Spearman's within .025 of .87",
         data=(ENGLISH, TOKENIZER, *(OTHERS[lang] for lang in _WITH_TREEBANK)),
         run=_run_claims,
+        kind="sanity check",
     ),
 )

@@ -42,6 +42,7 @@ def reproduce(
     require_training()
     from trainer.reproduction import rows
     from trainer.reproduction.account import COLUMNS, FINDINGS, account, figure_rows
+    from trainer.reproduction.items import write_items
     from trainer.reproduction.row import size_named
     from trainer.reproduction.trial import Trial
     from trainer.results import write_json
@@ -62,6 +63,7 @@ def reproduce(
     trial.check_data()
     trial.begin()
     content = account(trial, trial.row.run(trial))
+    write_items(trial.folder)
     write_json(trial.folder / FINDINGS, content)
     if as_json:
         print_json(content)

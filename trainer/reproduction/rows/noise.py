@@ -23,11 +23,8 @@ PUBLISHED: Final = {0.0: 91.81, 0.2: 91.68, 0.4: 91.56, 0.6: 91.42, 0.8: 91.41, 
 """Accuracy on SNLI by the share of replaced heads; BERT alone has 91.5."""
 
 SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
-    # The layer of the release, with which the small trial was run.
-    "small": (
-        *("epochs=2", "learning_rate=1e-4", "model.masking=as_released"),
-        *("model.layer=as_released", "model.specials=as_released"),
-    ),
+    # By a pilot: one run without trees, whose F1 on dev is 94 after three passes.
+    "small": ("epochs=6", "learning_rate=3e-4", "batch_size=32", "bucket=true"),
     "full": ("epochs=10", "learning_rate=1e-4"),
 }
 SPLITS: Final = ("train", "dev", "test")
@@ -128,8 +125,8 @@ ROW: Final = Row(
     effects=(_FALL,),
     design=Design(effect=_MARGIN, spread=0.25),
     reductions={
-        "small": f"{_REDUCTION}, 2 passes, three shares, 3 seeds",
+        "small": f"{_REDUCTION}, 6 passes, three shares",
         "full": _REDUCTION,
     },
-    seeds={"small": 3, "full": 5},
+    seeds={"small": 5, "full": 5},
 )

@@ -74,7 +74,7 @@ def findings(scores: Mapping[str, Sequence[float]], notes: Sequence[str] = ()) -
 
 _GAIN: Final = "F1 of slots, {} less {}, points"
 _REDUCTIONS: Final[Mapping[Size, str]] = {
-    "small": f"{_REDUCTION}; 10 passes, as in the row `noise`",
+    "small": f"{_REDUCTION}; 6 passes, as in the row `noise`",
     "full": _REDUCTION,
 }
 

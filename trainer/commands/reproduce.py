@@ -63,8 +63,8 @@ def reproduce(
     trial.check_data()
     trial.begin()
     content = account(trial, trial.row.run(trial))
-    write_items(trial.folder)
     write_json(trial.folder / FINDINGS, content)
+    write_items(trial.folder)
     if as_json:
         print_json(content)
         return
@@ -74,7 +74,8 @@ def reproduce(
     facts = ("rule", "reductions", "floors", "notes", "verdict")
     for name in facts:
         told = content[name] if isinstance(content[name], str) else " ".join(content[name])
-        typer.echo(f"{name}: {told}", err=True)
+        if told:
+            typer.echo(f"{name}: {told}", err=True)
     typer.echo(f"All numbers are in {trial.folder / FINDINGS}", err=True)
 
 

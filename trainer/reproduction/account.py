@@ -92,13 +92,16 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
     facts = dict(erratum)
     published = facts.pop("published", {})
     withdrawn = facts.pop("withdrawn", ())
-    derived = facts.pop("derived", {}).items()
+    derived = facts.pop("derived", {})
     notes = [f"**Erratum.** {note}" for note in facts.pop("notes", ())]
-    known = {*one, "found", *(figure["name"] for figure in one["figures"])}
+    known = {*one, "found", *derived, *(figure["name"] for figure in one["figures"])}
     unknown = {*facts, *published, *withdrawn} - known
     if unknown:
         raise KeyError(f"{one['row']} has no {', '.join(sorted(unknown))}")
-    figures = [Figure(name, None, tuple(values)).to_json() for name, values in derived]
+    figures = [
+        Figure(name, published.get(name), tuple(values)).to_json()
+        for name, values in derived.items()
+    ]
     figures += [
         {**figure, "published": published.get(figure["name"], figure["published"])}
         for figure in one["figures"]
@@ -132,7 +135,9 @@ def effects(accounts: Iterable[Mapping[str, Any]]) -> list[Effect]:
                 continue
             values = figure["values"]
             low, high = figure["interval_95"] if len(values) > 2 else (min(values), max(values))
-            counts = not any(word in one["verdict"] for word in ("not testable", "withdrawn"))
+            counts = not any(
+                word in one["verdict"] for word in ("not testable", "withdrawn", "described")
+            )
             name = f"{one['row']}: {figure['name']}"
             found.append(Effect(name, figure["mean"], low, high, figure["published"], counts))
     return found
@@ -176,8 +181,8 @@ def _section(one: Mapping[str, Any]) -> str:
     facts = {
         "source": one["source"],
         "rule": one["rule"],
-        "rule of": f"{began['commit']}, {began['when'][:10]}" if began else "",
-        "rule by now": "" if one["rule"] == row.rule else row.rule,
+        "rule at commit": f"{began['commit']}, {began['when'][:10]}" if began else "",
+        "present rule": "" if one["rule"] == row.rule else row.rule,
         "power": str(row.design or ""),
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +30,8 @@ _SCHEMA: Final = pa.schema(
 def write_items(folder: Path) -> int:
     """Write ``items.parquet`` of a trial: a row for each run, example and metric.
 
-    A metric is the sum of the first share over a run's examples divided by that of the second
-    (`trainer.evaluation.predictions.Prediction`). Gives the number of rows.
+    Shares are those of `trainer.evaluation.predictions.Prediction`. Gives the number of rows; a
+    trial without predictions has no file.
     """
     columns: dict[str, list[object]] = {name: [] for name in _SCHEMA.names}
     for path in sorted(folder.glob("runs/*/*/predictions-*.jsonl")):
@@ -40,19 +41,33 @@ def write_items(folder: Path) -> int:
                 row = (arm, seed, path.stem.removeprefix("predictions-"), one.example_id, metric)
                 for name, value in zip(_SCHEMA.names, (*row, list(shares)), strict=True):
                     columns[name].append(value)
+    if not columns["arm"]:
+        return 0
     table = pa.table(columns, schema=_SCHEMA)
     pq.write_table(table, folder / ITEMS, compression="zstd")
     return int(table.num_rows)
 
 
-def shares_of(runs: Path, seeds: tuple[int, ...], split: str, lang: str, metric: str) -> Floats:
-    """What each example adds in each seed of an arm, in order of its id. *Shape:* (N, R, K)."""
-    found = []
-    for seed in seeds:
-        path = predictions_file(runs / f"seed{seed}", split, lang)
+def shares_of(
+    runs: Path, arms: Sequence[str], seeds: Sequence[int], split: str, lang: str, metric: str
+) -> list[Floats]:
+    """What each example adds in each seed of each arm, in order of its id. *Shape:* (N, R, K).
+
+    Raises:
+        SpecError: Two runs have not the same examples.
+    """
+    found, ids = [], None
+    for path in (
+        predictions_file(runs / arm / f"seed{seed}", split, lang) for arm in arms for seed in seeds
+    ):
         ordered = sorted(read_predictions(path), key=lambda one: one.example_id)
+        own = [one.example_id for one in ordered]
+        ids = ids or own
+        if own != ids:
+            raise SpecError(f"{path} has other examples than the other runs; compare common ones")
         if ordered and metric not in ordered[0].shares:
             known = ", ".join(sorted(ordered[0].shares))
             raise SpecError(f"{path} has no shares of {metric!r}; it has {known}")
         found.append([one.shares[metric] for one in ordered])
-    return np.array(found, float).transpose(1, 0, 2)
+    shares = np.array(found, float).reshape(len(arms), len(seeds), len(ids or ()), -1)
+    return [of_arm.transpose(1, 0, 2) for of_arm in shares]

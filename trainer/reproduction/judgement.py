@@ -1,8 +1,8 @@
 """From figures to a verdict: floors, intervals against an effect of interest, power.
 
 A rule names a smallest effect of interest beforehand. A claim of a gain holds where the 95 %
-interval of the gain is above 0, fails where it is below the effect of interest, and is undecided
-otherwise; nothing is decided of fewer than three seeds. Where an arm stays below its floor, such as
+interval of the gain is above 0, fails where it is not above 0 and below the effect of interest, and
+is undecided otherwise; intervals over seeds need three of them. Where an arm stays below its floor, such as
 the majority class or a baseline that works, nothing is tested at all.
 """
 
@@ -76,10 +76,12 @@ class Design:
 
 
 def is_gain(interval: Interval | None, effect: float = 0.0) -> bool | None:
-    """True above 0, False below the effect of interest, else None.
+    """True above 0, else False below the effect of interest, else None.
 
     >>> is_gain((0.2, 3.0)), is_gain((-2.0, 0.4), 0.5), is_gain((-2.0, 0.6), 0.5)
     (True, False, None)
+    >>> is_gain((0.1, 0.3), 0.5)  # a gain, though a small one
+    True
     """
     if interval is None:
         return None

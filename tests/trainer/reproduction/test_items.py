@@ -43,17 +43,19 @@ def test_every_example_of_every_run_is_kept(folder: Path) -> None:
 
 
 def test_examples_of_all_seeds_are_in_one_order(folder: Path) -> None:
-    shares = shares_of(folder / "runs" / "udpipe", (1, 2), "test", "en", "f1")
+    (shares,) = shares_of(folder / "runs", ["udpipe"], (1, 2), "test", "en", "f1")
     assert shares[..., 0].tolist() == [[0, 0], [2, 2], [0, 2]]
     assert shares[..., 1].tolist() == [[4, 4]] * 3
     with pytest.raises(SpecError, match=r"no shares of 'bleu'; it has accuracy, f1"):
-        shares_of(folder / "runs" / "own", (1, 2), "test", "en", "bleu")
+        shares_of(folder / "runs", ["own"], (1, 2), "test", "en", "bleu")
+    path = predictions_file(folder / "runs" / "own" / "seed2", "test", "en")
+    path.write_text(path.read_text("utf-8").replace('"b"', '"d"'), "utf-8")
+    with pytest.raises(SpecError, match="has other examples"):
+        shares_of(folder / "runs", ["udpipe", "own"], (1, 2), "test", "en", "f1")
 
 
 def test_an_interval_over_runs_and_examples_is_of_their_difference(folder: Path) -> None:
-    one, other = (
-        shares_of(folder / "runs" / arm, (1, 2), "test", "en", "f1") for arm in ("own", "udpipe")
-    )
+    one, other = shares_of(folder / "runs", ["own", "udpipe"], (1, 2), "test", "en", "f1")
     low, high = over_runs(one, other)
     assert (low, high) == pytest.approx((0, 0.5), abs=0.01), "of a alone, which 0 to 3 times"
     assert over_runs(one, one) == (0, 0)

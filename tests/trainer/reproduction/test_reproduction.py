@@ -122,7 +122,7 @@ def test_an_account_can_be_shown(trial: Trial) -> None:
     assert "own" not in shown
     assert "Smaller trial: consistent" in shown
     assert "| LAS | 1.00 | 3.00 ± 1.00 | 3 |" in shown
-    assert f"- **rule by now**: {ROWS['dependency-distances'].rule}" in shown
+    assert f"- **present rule**: {ROWS['dependency-distances'].rule}" in shown
 
 
 def test_a_page_has_six_figures_of_a_row_and_links_the_rest(trial: Trial) -> None:

@@ -87,7 +87,7 @@ def _run(trial: Trial) -> Findings:
     shares = told["multitask"]
     return Findings(
         figures,
-        holds=every([is_gain(falls.interval, 5.0), unchanged or is_gain(gained.interval)]),
+        holds=every([is_gain(falls.interval, 5.0), unchanged or is_gain(gained.interval, -1.0)]),
         floors=(Floor("multitask: language test", sum(shares) / len(shares), 75),),
         notes=(note("LAS, gan less none", over_languages(las["gan"], las["none"])),),
     )

@@ -48,9 +48,7 @@ def _run(trial: Trial) -> Findings:
 
 def _together(trial: Trial, one: str, other: str) -> str:
     runs = trial.folder / "runs"
-    ours, theirs = (
-        shares_of(runs / arm, trial.seeds, "test", "en", "slot_f1") for arm in (one, other)
-    )
+    ours, theirs = shares_of(runs, (one, other), trial.seeds, "test", "en", "slot_f1")
     low, high = over_runs(ours, theirs)
     return (
         f"F1 of {one} less {other}: 95 % of the bootstrap over seeds and utterances together "

@@ -91,6 +91,7 @@ def _encoder(plan: ParserPlan, sentences: Sequence[Sentence]) -> tuple[Any, Any,
     if found is None:
         raise SpecError(f"{plan.encoder} has no fast tokenizer on this machine; give its folder")
     words = (word.form for sentence in sentences for word in sentence.words)
+    known = found.backend_tokenizer.get_vocab_size()
     tokenizer = extended(separated(found.backend_tokenizer), words)
     special = special_tokens_of(tokenizer, dict(found.special_tokens_map))
     if special is None:
@@ -106,7 +107,7 @@ def _encoder(plan: ParserPlan, sentences: Sequence[Sentence]) -> tuple[Any, Any,
         further = (path.read_text(encoding="utf-8") for path in plan.corpora)
         used = used_pieces(tokenizer, texts) | used_pieces(tokenizer, further)
         tokenizer, special, kept = trimmed(tokenizer, special, used)
-    keep_rows(encoder, kept)
+    keep_rows(encoder, kept, known)
     return encoder, tokenizer, special
 
 

@@ -125,12 +125,13 @@ def trimmed(
     return made, _renumbered(special, number), [at for _, at in kept]
 
 
-def keep_rows(encoder: Any, ids: Sequence[int]) -> None:
-    """Reduce an encoder to the vectors of some pieces, in that order; those of new ones are drawn.
+def keep_rows(encoder: Any, ids: Sequence[int], known: int | None = None) -> None:
+    """Reduce an encoder to the vectors of some pieces, in that order.
 
-    Drawn ones have the mean and the deviation of the encoder's.
+    Those from the id ``known`` on, by default from the end of the encoder's table, are drawn, with
+    the mean and the deviation of the others. Some tables have more rows than pieces.
     """
-    table = encoder.get_input_embeddings().weight.detach()
+    table = encoder.get_input_embeddings().weight.detach()[:known]
     new = max(0, max(ids) + 1 - len(table))
     drawn = table.mean(0) + table.std(0) * torch.randn(new, table.shape[1])
     rows = torch.cat([table, drawn])[torch.tensor(ids)].clone()

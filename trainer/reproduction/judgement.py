@@ -2,8 +2,8 @@
 
 A rule names a smallest effect of interest beforehand. A claim of a gain holds where the 95 %
 interval of the gain is above 0, fails where it is not above 0 and below the effect of interest, and
-is undecided otherwise; intervals over seeds need three of them. Where an arm stays below its floor, such as
-the majority class or a baseline that works, nothing is tested at all.
+is undecided otherwise; intervals over seeds need three of them. Where an arm stays below its floor,
+such as the majority class or a baseline that works, nothing is tested at all.
 """
 
 from __future__ import annotations

@@ -311,6 +311,11 @@ def test_vectors_of_new_pieces_are_drawn(encoder: Path) -> None:
     after = loaded.get_input_embeddings().weight.detach()
     assert (after[[0, 2]] == before[[5, 2]]).all()
     assert (after[1] - before.mean(0)).abs().max() < 6 * before.std()
+    padded = AutoModel.from_pretrained(encoder, add_pooling_layer=False)
+    keep_rows(padded, [5, size - 1], known=size - 1)
+    after = padded.get_input_embeddings().weight.detach()
+    assert (after[0] == before[5]).all()
+    assert (after[1] != before[-1]).all(), "a row that no piece had is drawn, too"
 
 
 def test_the_vectors_of_trimmed_pieces_stay(encoder: Path) -> None:

@@ -294,6 +294,8 @@ def test_nearest_words_equal_their_slow_twin() -> None:
         targets / np.linalg.norm(targets, axis=1)[:, None]
     ).T
     assert found[:, 0].tolist() != cosines.argmax(1).tolist(), "words near to many are told apart"
+    with pytest.raises(SpecError, match=r"has 2 words, and model\.neighbours is 3"):
+        nearest(words, targets[:2], 3)
 
 
 TRANSLATED = {

@@ -78,7 +78,7 @@ ROW: Final = Row(
     convention="test splits, F1 by the definitions of CoNLL 2018; UDPipe's recipe `full`; ours is "
     "rounded to 8-bit integers, as it is served",
     rule="the claim holds if the 95 % interval of LAS from raw text of ours less UDPipe's (paired "
-    "bootstrap over eight treebanks) is above 0, fails if it is below 1, and is undecided "
+    "bootstrap over eight treebanks) is above 0, else fails if below 1, and is undecided "
     "otherwise; Wolof, Vietnamese and Greek were known when this was written",
     data=(*TREEBANKS.values(), MULTILINGUAL),
     run=_run,

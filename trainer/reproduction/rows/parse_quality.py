@@ -83,7 +83,7 @@ ROW: Final = Row(
     convention="F1 of the slots of ATIS's test split, by the last weights; parsers differ by 11 "
     "LAS on UD_English-EWT; random heads are drawn anew for each seed",
     rule="the claim holds if the 95 % interval of F1 over trees of the better parser less that "
-    "over trees of the other (Student's t over seeds) is above 0, fails if it is below 0.3, and is "
+    "over trees of the other (Student's t over seeds) is above 0, else fails if below 0.3, and is "
     "undecided otherwise; the encoder alone must reach 93 F1",
     data=(ATIS, ENCODER),
     run=_run,

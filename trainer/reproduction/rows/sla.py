@@ -90,7 +90,7 @@ ROW: Final = Row(
     "out of domain, by the last weights, so that nothing is selected on what is scored "
     "(published: selected on dev)",
     rule="the claim holds if the 95 % interval of the difference (Student's t over seeds) is "
-    "above 0, fails if it is below 1.7, and is undecided otherwise; the plain encoder must reach "
+    "above 0, else fails if below 1.7, and is undecided otherwise; the plain encoder must reach "
     "an MCC of 30",
     data=(COLA, ENCODER),
     run=_run,

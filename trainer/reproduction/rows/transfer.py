@@ -190,7 +190,7 @@ _ALL: Final = f"mean UAS of {len(OTHERS)} languages"
 _DESIGN: Final = Design(effect=1.0, spread=1.0)
 _RULE: Final = (
     "the claim holds if the 95 % interval of {0} less {1} (mean UAS over all languages but "
-    "English; Student's t over seeds) is above 0, fails if it is below 1, and is undecided "
+    "English; Student's t over seeds) is above 0, else fails if below 1, and is undecided "
     "otherwise; each must reach 75 UAS on English"
 )
 _FULL: Final = (

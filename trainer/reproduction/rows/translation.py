@@ -120,7 +120,7 @@ ROW: Final = Row(
     convention=f"Multi30k English-German, {TEST}; sacrebleu on text as it is; beam 5, length "
     "penalty 0.6",
     rule="the claim holds if the 95 % interval of BLEU of `sgnet` less that of `plain` (Student's "
-    "t over seeds) is above 0, fails if it is below 0.3, and is undecided otherwise; `plain` must "
+    "t over seeds) is above 0, else fails if below 0.3, and is undecided otherwise; `plain` must "
     "reach 36 BLEU",
     data=(CORPUS,),
     run=_run,

@@ -163,7 +163,7 @@ ROW: Final = Row(
     convention="LAS of dev with punctuation and whole relations, gold words, mean over "
     "languages; all encoders are as deep and trained for as many steps",
     rule="the claim holds if the 95 % interval of the LAS of `published` less that of `none` "
-    "(paired bootstrap over ten treebanks) is above 0, fails if it is below 1, and is undecided "
+    "(paired bootstrap over ten treebanks) is above 0, else fails if below 1, and is undecided "
     "otherwise; without syntax the encoder must find 25 % of the masked pieces",
     data=tuple(TREEBANKS.values()),
     run=_run,

@@ -244,7 +244,7 @@ ROW: Final = Row(
     convention="LAS of dev without UPOS PUNCT and SYM, subtypes compared, as the paper "
     "reports it, over a frozen encoder; F1 of WikiAnn's test split",
     rule="the claim holds if the 95 % interval of the gain of LAS by tags (Student's t over seeds) "
-    "is above 0, fails if it is below 0.5, and is undecided otherwise; `mlm` must find 25 % of the "
+    "is above 0, else fails if below 0.5, and is undecided otherwise; `mlm` must find 25 % of the "
     "masked pieces; other differences are reported with their intervals",
     data=(TREEBANK, PAGES, NAMES),
     run=_run,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from syntax.errors import SpecError
 from trainer.systems.orderfree.vectors import VectoredDataset, Vectors, vector_lines
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ def nearest(
     words_WD: NDArray[np.float32], target_TD: NDArray[np.float32], count: int
 ) -> NDArray[np.int64]:
     """Rows of the targets nearest to each word by CSLS, nearest first. *Shape:* (W, ``count``)."""
+    if len(target_TD) < count:
+        raise SpecError(
+            f"the target's file has {len(target_TD)} words, and model.neighbours is {count}; give "
+            "a larger file"
+        )
     words_WD, target_TD = _unit(words_WD), _unit(target_TD)
     among = min(count, len(words_WD))
     dense_T = np.concatenate(
@@ -90,7 +96,9 @@ def nearest(
     found = []
     for at in range(0, len(words_WD), _AT_ONCE):
         scores_WT = 2 * words_WD[at : at + _AT_ONCE] @ target_TD.T - dense_T
-        found.append(np.argsort(-scores_WT, axis=1, kind="stable")[:, :count])
+        near = np.argpartition(-scores_WT, count - 1, axis=1)[:, :count]
+        order = np.argsort(-np.take_along_axis(scores_WT, near, 1), axis=1)
+        found.append(np.take_along_axis(near, order, 1))
     return np.concatenate(found)
 
 

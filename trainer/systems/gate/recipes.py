@@ -97,10 +97,11 @@ def event_depth() -> Recipe:
     return variant(event(), "depth", "use_syntax=false", "positions=depth")
 
 
-_GCN = ("context=gcn", "model.layers=2", "context_width=200", "seed=1111")
+_CONVOLUTIONS = ("context=gcn", "model.layers=2", "context_width=200")
+_GCN = (*_CONVOLUTIONS, "seed=1111")
 _ADAM = ("optimizer=adamw", "learning_rate=1e-3", "schedule=constant")
 _RNN = ("use_syntax=false", "context=lstm", "model.layers=1", "context_width=300", *_ADAM)
-_TRANSLATED = (*_GCN[:-1], *_ADAM, "target=zh", "seed=9174")
+_TRANSLATED = (*_CONVOLUTIONS, *_ADAM, "target=zh", "seed=9174")
 
 
 def relation_gcn() -> Recipe:

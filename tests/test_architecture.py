@@ -55,6 +55,7 @@ THIRD_PARTY = {
             "tokenizers",
         ),
         "distributed",
+        "pyarrow",  # of the examples that a trial of `parsebank reproduce` keeps
     },
 }
 # From the lowest layer to the highest. A module belongs to the entry that names it or a folder

@@ -33,7 +33,7 @@ from transformers import (
 )
 
 from benchmarks.result import write_result
-from trainer.metrics.entities import entities
+from trainer.metrics.entities import entity_scores
 
 IGNORED: Final = -100
 
@@ -97,20 +97,23 @@ class Plain:
         names = {tag for tags in labels for tag in tags} if self.is_tagging else set(labels)
         self.names = sorted(names)
 
-    def encode(self, chosen: Sequence[tuple[Any, Any]]) -> tuple[dict[str, Tensor], Tensor]:
+    def encode(self, chosen: Sequence[tuple[Any, Any]]) -> Any:
         options = {"padding": True, "truncation": True, "max_length": 128, "return_tensors": "pt"}
+        if self.is_tagging:
+            tokens = [list(one) for one, _ in chosen]
+            return self.tokenizer(tokens, is_split_into_words=True, **options)
+        texts = [list(column) for column in zip(*(one for one, _ in chosen), strict=True)]
+        return self.tokenizer(*texts, **options)
+
+    def labels(self, chosen: Sequence[tuple[Any, Any]], encoded: Any) -> Tensor:
+        """Ids of classes, or of the tags of first pieces."""
         if not self.is_tagging:
-            texts = [list(column) for column in zip(*(one for one, _ in chosen), strict=True)]
-            labels = torch.tensor([self.names.index(label) for _, label in chosen])
-            return dict(self.tokenizer(*texts, **options)), labels
-        tokens = [list(one) for one, _ in chosen]
-        encoded = self.tokenizer(tokens, is_split_into_words=True, **options)
+            return torch.tensor([self.names.index(label) for _, label in chosen])
         labels = torch.full(encoded["input_ids"].shape, IGNORED)
         for row, (_, tags) in enumerate(chosen):
-            for at, (before, word) in enumerate(_pairs(encoded.word_ids(row))):
-                if word is not None and word != before and tags[word] in self.names:
-                    labels[row, at] = self.names.index(tags[word])
-        return dict(encoded), labels
+            for at, word in first_pieces(encoded.word_ids(row)):
+                labels[row, at] = self.names.index(tags[word])
+        return labels
 
     def score(self, seed: int) -> float:
         arguments = self.arguments
@@ -127,8 +130,8 @@ class Plain:
             order = torch.randperm(len(self.train)).tolist()
             for at in range(0, len(order), arguments.batch_size):
                 chosen = [self.train[one] for one in order[at : at + arguments.batch_size]]
-                inputs, labels = self.encode(chosen)
-                model(**inputs, labels=labels).loss.backward()
+                encoded = self.encode(chosen)
+                model(**encoded, labels=self.labels(chosen, encoded)).loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 schedule.step()
@@ -141,40 +144,33 @@ class Plain:
         found: list[Any] = []
         for at in range(0, len(self.dev), 64):
             chosen = self.dev[at : at + 64]
-            inputs, _ = self.encode(chosen)
-            predicted = model(**inputs).logits.argmax(-1)
+            encoded = self.encode(chosen)
+            ids = model(**encoded).logits.argmax(-1).tolist()
             gold += [label for _, label in chosen]
-            found += self._tags(chosen, predicted) if self.is_tagging else predicted.tolist()
+            found += self._tags(gold[at:], encoded, ids) if self.is_tagging else ids
         if self.is_tagging:
-            return _f1(gold, found)
+            return entity_scores(gold, found)[""].f1
         ids = np.array([self.names.index(label) for label in gold])
         if self.metric == "mcc":
             return float(np.corrcoef(ids, found)[0, 1]) if len(set(found)) > 1 else 0.0
         return float((ids == np.array(found)).mean())
 
-    def _tags(self, chosen: Sequence[tuple[Any, Any]], predicted: Tensor) -> Iterator[list[str]]:
+    def _tags(
+        self, gold: Sequence[Sequence[str]], encoded: Any, ids: Sequence[Sequence[int]]
+    ) -> Iterator[list[str]]:
         """The tag of each token, of its first piece; O where truncation has taken it."""
-        tokens = [list(one) for one, _ in chosen]
-        options = {"padding": True, "truncation": True, "max_length": 128}
-        encoded = self.tokenizer(tokens, is_split_into_words=True, **options)
-        for row, words in enumerate(tokens):
+        for row, words in enumerate(gold):
             tags = ["O"] * len(words)
-            for at, (before, word) in enumerate(_pairs(encoded.word_ids(row))):
-                if word is not None and word != before:
-                    tags[word] = self.names[int(predicted[row, at])]
+            for at, word in first_pieces(encoded.word_ids(row)):
+                tags[word] = self.names[ids[row][at]]
             yield tags
 
 
-def _pairs(words: Sequence[int | None]) -> Iterator[tuple[int | None, int | None]]:
-    return zip([None, *words], words, strict=False)
-
-
-def _f1(gold: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> float:
-    hits = named = true = 0
-    for one, other in zip(gold, found, strict=True):
-        first, second = set(entities(list(one))), set(entities(list(other)))
-        hits, named, true = hits + len(first & second), named + len(second), true + len(first)
-    return 2 * hits / max(named + true, 1)
+def first_pieces(words: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """Place and word of each word's first piece."""
+    for at, word in enumerate(words):
+        if word is not None and word not in words[:at]:
+            yield at, word
 
 
 def kept(plain: Plain, seed: int, folder: Path) -> float:

@@ -100,10 +100,10 @@ def _list(trials: Sequence[Trial], as_json: bool) -> None:
 
 def _record(trial: Trial) -> dict[str, Any]:
     """A row with its result: the one of this folder, or the one that the project published."""
-    from trainer.reproduction.account import published
+    from trainer.reproduction.account import known_result
     from trainer.reproduction.trial import commits_since
 
-    row, missing, found = trial.row, trial.missing(), published(trial)
+    row, missing, found = trial.row, trial.missing(), known_result(trial)
     verdict, hours, since = "not run", "", ""
     if found is not None:
         verdict = found["verdict"]

@@ -110,7 +110,7 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
     return {"found": "", **one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
 
 
-def published(trial: Trial) -> dict[str, Any] | None:
+def known_result(trial: Trial) -> dict[str, Any] | None:
     """The result of a trial in its folder, or the one in this source tree, with its erratum."""
     own = trial.folder / FINDINGS
     if own.exists():

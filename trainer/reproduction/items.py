@@ -1,4 +1,4 @@
-"""What single examples add to the scores of a trial: enough to compute every interval again."""
+"""Shares of single examples in the scores of a trial: enough to compute its intervals again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_items(folder: Path) -> int:
 def shares_of(
     runs: Path, arms: Sequence[str], seeds: Sequence[int], split: str, lang: str, metric: str
 ) -> list[Floats]:
-    """What each example adds in each seed of each arm, in order of its id. *Shape:* (N, R, K).
+    """Shares of the examples in each seed of each arm, in order of ids. *Shape:* (N, R, K).
 
     Raises:
         SpecError: Two runs have not the same examples.

@@ -25,7 +25,7 @@ _MOST_SEEDS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What an arm must reach for its row to test anything: named before the row runs."""
+    """The least score with which an arm tests anything: named before the row runs."""
 
     arm: str
     score: float
@@ -42,7 +42,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """How large a trial must be: by the effect of interest and the spread of a pilot.
+    """Size of a trial, by the effect of interest and the spread of a pilot.
 
     Attributes:
         effect: The smallest difference that is of interest, in points.

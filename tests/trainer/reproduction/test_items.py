@@ -1,4 +1,4 @@
-"""What a trial keeps of single examples, and the row that reads it."""
+"""Single examples that a trial keeps, and the row that reads them."""
 
 from __future__ import annotations
 

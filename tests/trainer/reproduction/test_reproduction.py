@@ -174,6 +174,34 @@ def test_failed_commands_are_counted(trial: Trial, tmp_path: Path) -> None:
     assert (failed["command"], failed["code"]) == ("train", 1)
 
 
+@pytest.mark.parametrize(
+    ("multitask", "gan_las", "holds"),
+    [
+        ((80.0, 81.0, 82.0), (56.0, 56.1, 56.2), True),
+        ((62.0, 61.0, 60.5), (56.0, 56.1, 56.2), False),
+        ((80.0, 81.0, 82.0), (54.8, 55.2, 55.6), None),  # -1.5 to 0: neither below -1 nor within 1
+        ((80.0, 81.0, 82.0), (50.0, 50.1, 50.2), False),
+    ],
+)
+def test_an_adversary_must_hide_the_language_and_parse_no_worse(
+    multitask: tuple[float, ...], gan_las: tuple[float, ...], holds: bool | None
+) -> None:
+    def runs(las, told):
+        return [({"de": one, "ru": one}, share) for one, share in zip(las, told, strict=True)]
+
+    plain = (56.0, 56.0, 56.0)
+    found = adversarial.findings(
+        {
+            "none": runs(plain, multitask),
+            "multitask": runs(plain, multitask),
+            "gan": runs(gan_las, (60.0, 60.5, 61.0)),
+        }
+    )
+    assert found.holds is holds
+    assert [one.name for one in found.figures[:2]] == list(adversarial.ROW.effects)
+    assert found.floors[0].is_missed == (multitask[0] < 75)
+
+
 def test_what_a_condition_adds_is_the_mean_over_pairs_by_seed() -> None:
     parts = {"xpos": 10, "phrase": 1, "tree": 2, "sla": 3, "published-sign": -4, "mlm": 50}
     scores = {}
@@ -221,7 +249,8 @@ def test_results_are_judged_by_the_rule_that_stands_or_say_so(path: Path) -> Non
     assert path.stem == f"{content['row']}-{content['size']}"
     erratum = ERRATA.get(path.stem, {})
     if content["rule"] != ROWS[content["row"]].rule:
-        assert "verdict" in erratum or ROWS[content["row"]].name == "probing-layers"
+        assert "verdict" in erratum
+    assert content["data"].keys() == {source.path for source in ROWS[content["row"]].data}
     assert erratum.get("found") or content.get("found")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from trainer.metrics.significance import over_runs
@@ -32,17 +31,15 @@ def _dataset(trial: Trial, arm: str, seed: int) -> tuple[str, ...]:
     return (f"data.dataset=atis-{arm}",)
 
 
-def _measured(trial: Trial, arm: str, seed: int) -> float:
-    return slot_f1(trial, arm, seed, *_dataset(trial, arm, seed))
-
-
 def _run(trial: Trial) -> Findings:
     for name, parser in PARSERS.items():
         parts = ("--path", str(trial.data / ATIS.path), "--split", ",".join(SPLITS), "--lang", "en")
         named = ("--name", f"atis-{name}", "--parser", parser)
         encoder = ("--tokenizer", str(trial.data / ENCODER.path))
         trial.backfill(f"atis-{name}", "atis", *parts, *named, *encoder)
-    found = trial.grid(ARMS, partial(_measured, trial))
+    found = trial.grid(
+        ARMS, lambda arm, seed: slot_f1(trial, arm, seed, *_dataset(trial, arm, seed))
+    )
     return findings(found, [_together(trial, *pair) for pair in _DIFFERENCES])
 
 

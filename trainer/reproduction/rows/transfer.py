@@ -79,9 +79,8 @@ def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], small: Sequence[str
         for place, score in enumerate(("uas", "las"))
     ]
     figures += [figure for arm in tables for figure in _correlations(arm, tables[arm])]
-    ours, theirs = recipes
     gains = [
-        _gain(name, langs, tables[ours], tables[theirs], ours, theirs)
+        _gain(name, langs, tables)
         for name, langs in (
             (_ALL, tuple(OTHERS)),
             *((f"{lang} UAS", (lang,)) for lang in _DELEXICALISED),
@@ -93,15 +92,11 @@ def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], small: Sequence[str
 
 
 def _gain(
-    name: str,
-    langs: Sequence[str],
-    one: Sequence[Mapping[str, Any]],
-    other: Sequence[Mapping[str, Any]],
-    ours: str,
-    theirs: str,
+    name: str, langs: Sequence[str], tables: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Figure:
     """The mean gain over languages; published where the printed parsers read no words either."""
-    pairs = zip(_means(one, langs), _means(other, langs), strict=True)
+    ours, theirs = tables
+    pairs = zip(*(_means(of_arm, langs) for of_arm in tables.values()), strict=True)
     published = None
     if set(langs) <= set(_DELEXICALISED):
         printed = [TABLE_3_2[lang].scores for lang in langs]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points, requires, version
 from pathlib import Path
 from traceback import format_exception
@@ -16,6 +17,8 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_name
+from typer.models import CommandInfo
 
 from clients.spelling import speak_for, spelled
 from syntax.plugins import VARIABLE
@@ -98,8 +101,12 @@ def _extras() -> dict[str, list[str]]:
     return extras
 
 
-def build_app() -> typer.Typer:
-    """The whole command line; its help names packages that cannot be loaded."""
+def build_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The whole command line; its help names packages that cannot be loaded.
+
+    Args:
+        words: The arguments; commands that they do not name may be left out.
+    """
     app = typer.Typer(
         cls=ReadableErrors,
         help="Parse texts into Universal Dependencies, store features, and train transformers "
@@ -111,6 +118,7 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_options)
     failures = [_register(entry, app) for entry in sorted(entry_points(group=COMMAND_GROUP))]
+    _keep_named(app, words)
     for group in app.registered_groups:
         group.cls = WholeSummaries
     broken = [failure for failure in failures if failure]
@@ -120,7 +128,7 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     try:
-        build_app()(prog_name=_DISTRIBUTION)
+        build_app(sys.argv[1:])(prog_name=_DISTRIBUTION)
     except Exception as error:
         typer.echo(trace(error), err=True)
         raise SystemExit(1) from None
@@ -139,6 +147,18 @@ def _register(entry: Any, app: typer.Typer) -> str | None:
     except ImportError as error:
         return f"the commands of {entry.name} ({error})"
     return None
+
+
+def _keep_named(app: typer.Typer, words: Sequence[str]) -> None:
+    """Keep the commands that the words name, if any: typer reads the signatures of all others."""
+    commands = [one for one in app.registered_commands if _name(one) in words]
+    groups = [one for one in app.registered_groups if one.name in words]
+    if commands or groups:
+        app.registered_commands, app.registered_groups = commands, groups
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or get_command_name(command.callback.__name__)  # type: ignore[union-attr]
 
 
 def _options(

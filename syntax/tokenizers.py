@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from syntax.fingerprint import fingerprint
+from syntax.fingerprint import fingerprint_of_parsed
 from syntax.strict_json import parse_json
 
 _SAMPLE: Final = ("a", "b")
@@ -56,7 +56,7 @@ def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
     """Content whose fingerprint identifies a tokenizer; truncation and padding do not count."""
     serialised = parse_json(backend.to_str())
     serialised.update(truncation=None, padding=None)
-    return {"tokenizer": fingerprint(serialised), "special_tokens": special.to_json()}
+    return {"tokenizer": fingerprint_of_parsed(serialised), "special_tokens": special.to_json()}
 
 
 def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:

@@ -109,7 +109,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"security"},
         {"middleware", "page", "routes"},
         {"app", "checks"},
-        {"protocol", "relay", "server"},
+        {"embedded", "protocol", "relay", "server"},
         {"training"},
         {"models"},
         {"commands"},

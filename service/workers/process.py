@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,7 +39,7 @@ class ForkServer:
     ) -> ForkServer:
         """Wait until the model is loaded; a `ModelLoadError` after ``timeout`` seconds."""
         try:
-            started = cls(*_spawn())
+            started = cls(*(_started_ahead() or _spawn()))
         except OSError as error:
             raise ModelLoadError(
                 f"no process could be started for {model.name}: {error}; check the machine's "
@@ -190,7 +191,33 @@ async def _streams(channel: socket.socket) -> tuple[asyncio.StreamReader, asynci
         raise
 
 
-def _spawn() -> tuple[subprocess.Popen[bytes], socket.socket]:
+_Spawned = tuple[subprocess.Popen[bytes], socket.socket]
+
+_ahead: Final[list[_Spawned]] = []
+
+
+def start_ahead() -> None:
+    """Start the process of the first fork server before its model is known.
+
+    It imports parsers while this process imports other things. Linux ends it with the thread that
+    started it, so that only the main thread does.
+    """
+    if not _ahead and threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(OSError):  # `ForkServer.start` tells it
+            _ahead.append(_spawn())
+
+
+def _started_ahead() -> _Spawned | None:
+    """The process that was started ahead, if it still runs; a fork of this one has it not."""
+    while _ahead:
+        process, control = _ahead.pop()
+        if process.poll() is None:
+            return process, control
+        control.close()
+    return None
+
+
+def _spawn() -> _Spawned:
     """Start in a process group of its own, so that Ctrl-C reaches only the service."""
     control, theirs = socket.socketpair()
     with theirs:

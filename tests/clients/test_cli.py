@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 from clients.benchmarks import BENCHMARKS
-from clients.cli import missing_extra, readable, trace
+from clients.cli import build_app, missing_extra, readable, trace
 from clients.commands import register
 from syntax.errors import UnknownNameError
 from syntax.extras import install_command
@@ -52,6 +52,16 @@ def test_help_lists_the_commands(invoke):
     assert result.exit_code == 0
     for name in ("demo", "parse", "backfill", "jobs", "benchmarks"):
         assert name in result.output
+
+
+def test_a_command_is_the_same_without_the_others():
+    whole = get_command(build_app()).commands
+    for name, command in whole.items():
+        found = get_command(build_app(["--debug", name, "--help"])).commands
+        assert described(found[name]) == described(command)
+        assert len(found) == 1
+    assert get_command(build_app(["--help"])).commands.keys() == whole.keys()
+    assert get_command(build_app(["prase"])).commands.keys() == whole.keys()
 
 
 def test_version_option_prints_the_version(invoke):

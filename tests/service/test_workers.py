@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 from service.parsers import Limits, ParseInput, find_parser, identify
 from service.settings import Settings
 from service.workers.pool import WorkerPool
-from service.workers.process import ForkServer
+from service.workers.process import ForkServer, start_ahead
 from syntax import Parse
 from syntax.errors import (
     ModelLoadError,
@@ -45,6 +46,24 @@ async def test_load_error_tells_how_the_process_ended() -> None:
         await ForkServer.start(crashing, Limits(), "cpu", 300)
     with pytest.raises(ModelLoadError, match=r"took over 0\.001 s; raise model_load_seconds"):
         await ForkServer.start(model, Limits(), "cpu", 0.001)
+
+
+async def test_a_process_that_started_ahead_loads_the_first_model_if_it_lives() -> None:
+    other = threading.Thread(target=start_ahead)  # Linux would end the process with the thread
+    other.start()
+    other.join()
+    assert children() == []
+    for lives in (True, False):
+        start_ahead()
+        start_ahead()
+        ahead = fork_server()
+        if not lives:
+            ahead.kill()
+            ahead.wait()
+        async with pool(workers=1) as running:
+            (outcome,) = await running.parse([SHORT], later(30))
+            assert isinstance(outcome, Parse)
+            assert (fork_server().pid == ahead.pid) == lives
 
 
 def later(seconds: float) -> float:

@@ -14,6 +14,7 @@ from service.tokenizers import (
     bundled_tokenizers,
     find_folder,
     is_hub_name,
+    lasting_name,
     read_tokenizer,
     unknown_tokenizer,
 )
@@ -70,6 +71,11 @@ class TokenizerCache:
             return self._find(name, _stamps(self.folder(name)))
         except UnknownTokenizerError:
             return None
+
+    def lasting_name(self, name: str) -> str:
+        """`LoadedTokenizer.lasting_name` of a name that may be used; nothing is loaded."""
+        folder = None if name in bundled_tokenizers() else self.folder(name)
+        return lasting_name(name, folder)
 
     def folder(self, name: str) -> Path | None:
         """The folder of a name; ``None`` for a name on the hub.

@@ -71,8 +71,7 @@ class LoadedTokenizer:
 
     @property
     def lasting_name(self) -> str:
-        """Path of its folder for other processes; else its name."""
-        return self.name if self.folder is None else str(self.folder.resolve())
+        return lasting_name(self.name, self.folder)
 
     def unknown(self) -> tuple[int, str] | None:
         """Id and name of the token for unknown text, such as ``(100, "[UNK]")``."""
@@ -105,6 +104,11 @@ class LoadedTokenizer:
             np.fromiter(chain.from_iterable(spans), np.int32).reshape(-1, 2),
             [*map(len, ids)],
         )
+
+
+def lasting_name(name: str, folder: Path | None) -> str:
+    """Name of a tokenizer for other processes: the path of its folder, if it has one."""
+    return name if folder is None else str(folder.resolve())
 
 
 def load_tokenizer(name_or_path: str, hub_timeout_seconds: float = 5.0) -> LoadedTokenizer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -54,9 +55,16 @@ class SpecialTokens:
 
 def tokenizer_content(backend: Any, special: SpecialTokens) -> dict[str, Any]:
     """Content whose fingerprint identifies a tokenizer; truncation and padding do not count."""
-    serialised = parse_json(backend.to_str())
-    serialised.update(truncation=None, padding=None)
-    return {"tokenizer": fingerprint_of_parsed(serialised), "special_tokens": special.to_json()}
+    collects = gc.isenabled()
+    gc.disable()  # to look through a vocabulary of 250,000 lists takes longer than to read it
+    try:
+        serialised = parse_json(backend.to_str())
+        serialised.update(truncation=None, padding=None)
+        key = fingerprint_of_parsed(serialised)
+    finally:
+        if collects:
+            gc.enable()
+    return {"tokenizer": key, "special_tokens": special.to_json()}
 
 
 def special_tokens_of(backend: Any, names: Mapping[str, str]) -> SpecialTokens | None:

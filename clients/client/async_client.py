@@ -12,12 +12,12 @@ import httpx
 from clients.client import calls
 from clients.client.calls import (
     EMBEDDED_URL,
-    POLL_SECONDS,
     TIMEOUT,
     URL,
     Call,
     ParseOptions,
     key_headers,
+    poll_pauses,
     quiet_httpx,
 )
 from clients.client.jobs import Job
@@ -125,7 +125,7 @@ class AsyncClient:
 
     async def events(self, job_id: str, on_outage: OnOutage | None = None) -> AsyncIterator[Job]:
         job: Job | None = None
-        outage = Outage(MAX_OUTAGE_SECONDS, on_outage)
+        outage, pauses = Outage(MAX_OUTAGE_SECONDS, on_outage), poll_pauses()
         if self._streams:
             async for latest in self._streamed(job_id):
                 if latest != job:
@@ -144,7 +144,7 @@ class AsyncClient:
                 yield latest
             job = latest
             if not job.is_over:
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(next(pauses))
 
     async def _do(self, call: Call[T]) -> T:
         attempt = 0

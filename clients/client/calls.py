@@ -11,7 +11,7 @@ import inspect
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
@@ -64,8 +64,16 @@ EMBEDDED_URL: Final = "http://embedded.parsebank"
 TIMEOUT: Final = 60.0
 """Seconds to wait for an answer: twice the service's own deadline for parsing."""
 
-POLL_SECONDS: Final = 0.5
-"""Seconds between two polls of a job whose events cannot be streamed."""
+_FIRST_POLL_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.5
+
+
+def poll_pauses() -> Iterator[float]:
+    """Seconds between polls of a job whose events cannot be streamed: a short job ends soon."""
+    pause = _FIRST_POLL_SECONDS
+    while True:
+        yield pause
+        pause = min(1.2 * pause, _POLL_SECONDS)
 
 
 def key_headers(api_key: str | None) -> dict[str, str]:

@@ -12,12 +12,12 @@ import httpx
 from clients.client import calls
 from clients.client.calls import (
     EMBEDDED_URL,
-    POLL_SECONDS,
     TIMEOUT,
     URL,
     Call,
     ParseOptions,
     key_headers,
+    poll_pauses,
     quiet_httpx,
 )
 from clients.client.jobs import Job
@@ -152,7 +152,7 @@ class Client:
             ServiceUnreachableError: The service did not answer, or did not come back.
         """
         job: Job | None = None
-        outage = Outage(MAX_OUTAGE_SECONDS, on_outage)
+        outage, pauses = Outage(MAX_OUTAGE_SECONDS, on_outage), poll_pauses()
         if self._streams:
             for latest in self._streamed(job_id):
                 if latest != job:
@@ -171,7 +171,7 @@ class Client:
                 yield latest
             job = latest
             if not job.is_over:
-                time.sleep(POLL_SECONDS)
+                time.sleep(next(pauses))
 
     def close(self) -> None:
         """Close the connections and shut down an embedded service."""

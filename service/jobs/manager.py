@@ -17,7 +17,7 @@ from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.forecast import ForecastAnswer, forecast
 from service.jobs.ledger import JobLedger, JobTotals, ReportWriter, check_failed
-from service.jobs.processes import WorkerProcess, engine_of, is_gone
+from service.jobs.processes import GRACE_SECONDS, WorkerProcess, engine_of, is_gone
 from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
 from service.jobs.staging import StagingArea
@@ -118,7 +118,11 @@ class JobManager:
 
     @property
     def _receiver(self) -> Receiver:
-        return Receiver(self._settings, self._tokenizers, self._store, self._staging, self._accept)
+        return Receiver(
+            *(self._settings, self._tokenizers, self._store, self._staging),
+            expect=self._expect,
+            accept=self._accept,
+        )
 
     def totals(self) -> JobTotals:
         return self._ledger.totals()
@@ -176,6 +180,11 @@ class JobManager:
         await self.run(self._write_reports)
         return jobs
 
+    def _expect(self, tokenizer: str) -> None:
+        """Start a worker, if there is none, which gets ready while the upload is read."""
+        if self._most and not self._workers and time.monotonic() >= self._not_before:
+            self._workers.append(WorkerProcess(self._settings, self._module, tokenizer))
+
     async def _accept(self, staged: StagedJob) -> None:
         add = partial(
             self._ledger.add,
@@ -218,7 +227,7 @@ class JobManager:
                     await self._wake.wait()
 
     def _look_after(self) -> int:
-        """Kill stopped workers, reap dead ones, clean up; returns the number of free shards.
+        """Kill stopped workers, reap dead ones, clean up; returns the number of missing workers.
 
         A worker that is stuck ends by itself (`service.jobs.worker`), unless a signal stopped it.
         """
@@ -230,13 +239,17 @@ class JobManager:
         ended = [worker for worker in self._workers if not worker.is_alive]
         for worker in ended:
             self._reap(worker)
-        for owner in filter(is_gone, self._queue.owners()):
+        owners = self._queue.owners()
+        for owner in filter(is_gone, owners):
             self._queue.end_leases(owner)
         self._queue.fail_exhausted()
         if ended or time.monotonic() >= self._next_sweep:
             self._sweep()
         self._write_reports()
-        return self._queue.free(limit=self._most)
+        # A worker without a shard has just been started, or is about to claim one.
+        waiting = [one for one in self._workers if one.owner not in owners and not one.is_stopped]
+        free = self._queue.free(limit=self._most + len(waiting))
+        return min(free - len(waiting), self._most - len(self._workers))
 
     def _write_reports(self) -> None:
         with contextlib.suppress(StoreError):  # the next check tries again
@@ -252,17 +265,21 @@ class JobManager:
             quick = time.monotonic() - worker.started < CRASH_SECONDS
             self._not_before = time.monotonic() + (CRASH_SECONDS if quick else 0.0)
 
-    def _start_workers(self, free: int) -> None:
+    def _start_workers(self, missing: int) -> None:
         if time.monotonic() < self._not_before:
             return
-        wanted = min(free, self._most - len(self._workers))
-        self._workers += [WorkerProcess(self._settings, self._module) for _ in range(wanted)]
+        self._workers += [WorkerProcess(self._settings, self._module) for _ in range(missing)]
 
     def _end_workers(self) -> None:
         for worker in self._workers:
             worker.ask_to_stop()
+        owners = None
+        with contextlib.suppress(JobDatabaseError):
+            owners = self._queue.owners()
         for worker in self._workers:
-            worker.wait()
+            # One without a shard may still be loading what it would need.
+            is_idle = owners is not None and worker.owner not in owners
+            worker.wait(0.0 if is_idle else GRACE_SECONDS)
         # Otherwise the leases expire, and the next service writes the reports.
         with contextlib.suppress(JobDatabaseError, StoreError):
             for worker in self._workers:

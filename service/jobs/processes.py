@@ -49,11 +49,15 @@ def engine_of(settings: Settings) -> tuple[str, int]:
 
 
 class WorkerConfig(BaseModel):
-    """Configuration of a worker, which claims shards as ``owner`` and ends with ``parent``."""
+    """Configuration of a worker, which claims shards as ``owner`` and ends with ``parent``.
+
+    It loads the ``tokenizer`` before it claims one.
+    """
 
     owner: str
     parent: int
     settings: Settings
+    tokenizer: str | None = None
 
 
 def read_config() -> tuple[WorkerConfig, threading.Event]:
@@ -88,7 +92,12 @@ class WorkerProcess:
     it with that thread.
     """
 
-    def __init__(self, settings: Settings, module: str = "service.jobs.worker") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        module: str = "service.jobs.worker",
+        tokenizer: str | None = None,
+    ) -> None:
         self.started = time.monotonic()
         self._step_seconds = settings.job_text_seconds
         self._killed_because = ""
@@ -100,7 +109,9 @@ class WorkerProcess:
             env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
         )
         self.owner = owner_name(self._process.pid)
-        config = WorkerConfig(owner=self.owner, parent=os.getpid(), settings=settings)
+        config = WorkerConfig(
+            owner=self.owner, parent=os.getpid(), settings=settings, tokenizer=tokenizer
+        )
         self._write(config.model_dump_json() + "\n")
 
     @property

@@ -6,6 +6,7 @@ An analyser makes the parse of a segment with a parser, or from its gold trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, Protocol
@@ -168,6 +169,11 @@ class ToolCache:
         self._tokenizers = TokenizerCache(settings, anywhere=True)
         self._parser = lru_cache(maxsize=KEPT)(self._load_parser)
         self._described: set[Fingerprint] = set()
+
+    def load_tokenizer(self, name: str) -> None:
+        """Load a tokenizer of a coming job, which tells its error."""
+        with suppress(ParsebankError):
+            self._tokenizers.get(name)
 
     def tools(self, request: JobRequest) -> Tools:
         """The tools for one job; its fingerprints are described in the store."""

@@ -80,13 +80,15 @@ class Receiver:
     """Stages uploads and hands them over.
 
     Its tokenizers are those that may be named; the datasets of the store must agree with an upload.
-    ``accept`` makes a job known; its staged files are durable when it is called.
+    ``expect`` hears of an upload's tokenizer before the rest of it is read. ``accept`` makes a job
+    known; its staged files are durable when it is called.
     """
 
     settings: Settings
     tokenizers: TokenizerCache
     store: FeatureStore
     staging: StagingArea
+    expect: Callable[[str], None]
     accept: Callable[[StagedJob], Awaitable[None]]
 
     async def receive(self, name: str, chunks: AsyncIterable[bytes]) -> str:
@@ -108,8 +110,11 @@ class Receiver:
             await asyncio.shield(asyncio.create_task(self._hand_over(staged, upload)))
             return staged.id
 
+    def tokenizer_of(self, spec: BackfillSpec) -> str:
+        return spec.tokenizer or self.settings.tokenizer
+
     def resolve(self, spec: BackfillSpec, name: str) -> JobRequest:
-        tokenizer = self.tokenizers.get(spec.tokenizer or self.settings.tokenizer)
+        tokenizer = self.tokenizers.get(self.tokenizer_of(spec))
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
             dataset=spec.dataset(name),
@@ -210,6 +215,7 @@ async def open_upload(
     lines = numbered_lines(chunks, receiver.settings.job_max_line_bytes)
     try:
         spec = await _first_line(lines, name)
+        receiver.expect(receiver.tokenizers.lasting_name(receiver.tokenizer_of(spec)))
         yield lines, await asyncio.to_thread(receiver.resolve, spec, name)
     finally:
         await lines.aclose()

@@ -329,6 +329,8 @@ def main() -> None:
         queue = JobQueue.of(open_database(database_url(settings)), settings)
         claims = Claims(config.owner, queue, stop)
         tools = ToolCache(settings, store)
+        if config.tokenizer is not None:
+            tools.load_tokenizer(config.tokenizer)
         Worker(claims, StagingArea.of(settings), tools, stop, settings).work()
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from featurestore import open_store
 from service.jobs.database import database_url, open_database, shards
-from service.jobs.processes import WorkerProcess, owner_name
+from service.jobs.processes import GRACE_SECONDS, WorkerProcess, owner_name
 from service.jobs.queue import JobQueue
 from service.jobs.staging import shard_path
 from service.settings import Settings
@@ -66,6 +66,33 @@ async def test_hanging_worker_is_killed_and_its_shard_rerun(running: Running) ->
         assert (job["state"], job["counts"]["stored"]) == ("done", 150)
         assert not any(psutil.pid_exists(pid) for pid in hung)
         assert len(service.rows()) == 150
+
+
+async def test_one_shard_takes_one_worker_which_starts_with_the_upload(running: Running) -> None:
+    async with running(job_workers=2, job_shard_segments=1000) as service:
+        answer = await service.client.post(
+            "/datasets/pairs/backfill?dry_run=true", content=ndjson([])
+        )
+        assert answer.status_code == 200
+        seen = {*service.jobs.worker_pids}
+        assert len(seen) == 1
+        job = await service.submit(ndjson(pairs(40)))
+        while (await service.job(job))["state"] != "done":
+            seen |= {*service.jobs.worker_pids}
+            await asyncio.sleep(0.05)
+        assert len(seen) == 1
+
+
+async def test_a_worker_that_still_loads_does_not_delay_the_end_of_the_service(
+    running: Running,
+) -> None:
+    async with running(job_workers=1) as service:
+        await service.client.post("/datasets/pairs/backfill?dry_run=true", content=ndjson([]))
+        (pid,) = service.jobs.worker_pids
+        os.kill(pid, signal.SIGSTOP)  # as one that loads, it does not see that it should end
+        started = time.monotonic()
+    assert time.monotonic() - started < GRACE_SECONDS / 2
+    assert not psutil.pid_exists(pid)
 
 
 def test_killed_worker_reports_its_cause(

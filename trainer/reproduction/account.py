@@ -27,6 +27,9 @@ _LIBRARIES: Final = ("parsebank", "torch", "transformers", "numpy")
 
 def account(trial: Trial, findings: Findings) -> dict[str, Any]:
     row, began = trial.row, trial.begin()
+    notes = list(findings.notes)
+    if began["seeds"] != len(trial.seeds):  # to add seeds until a rule holds is no test
+        notes.append(f"Begun with {began['seeds']} seeds; their number changed while it ran.")
     reduced = row.reductions.get(trial.size, "none")
     return {
         "row": row.name,
@@ -38,10 +41,10 @@ def account(trial: Trial, findings: Findings) -> dict[str, Any]:
         "reductions": reduced,
         "verdict": verdict(row.kind, findings.holds, findings.floors, reduced != "none"),
         "floors": [str(floor) for floor in findings.floors],
-        "designed": {name: began[name] for name in ("commit", "when")},
+        "designed": {name: began[name] for name in ("power", "seeds", "commit", "when")},
         "figures": [figure.to_json() for figure in findings.figures],
         "listings": [asdict(listing) for listing in findings.listings],
-        "notes": list(findings.notes),
+        "notes": notes,
         "seeds": list(trial.seeds),
         "command": trial.command,
         "when": now(),

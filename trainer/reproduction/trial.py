@@ -76,18 +76,22 @@ class Trial:
         return f"parsebank reproduce {self.row.name} --size {self.size}{seeds}"
 
     def begin(self) -> dict[str, Any]:
-        """The rule under which the trial began: kept before its first command runs.
+        """The rule, the power and the seeds with which the trial began, before its first command.
 
         Raises:
-            SpecError: The row has another rule or other reductions by now.
+            SpecError: The row has another rule, power or other reductions by now.
         """
         path = self.folder / DESIGN
-        own = {"rule": self.row.rule, "reductions": self.row.reductions.get(self.size, "none")}
+        own = {
+            "rule": self.row.rule,
+            "reductions": self.row.reductions.get(self.size, "none"),
+            "power": str(self.row.design or "not estimated"),
+        }
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_json(path, {**own, "commit": commit(), "when": now()})
+            write_json(path, {**own, "seeds": len(self.seeds), "commit": commit(), "when": now()})
         found: dict[str, Any] = read_json(path, f"{path} is gone")
-        changed = [name for name, text in own.items() if found[name] != text]
+        changed = [name for name, text in own.items() if found.get(name) != text]
         if changed:
             raise SpecError(
                 f"{self.folder} began under another {' and '.join(changed)} of {self.row.name} "

@@ -91,6 +91,9 @@ def test_a_trial_goes_on_under_no_other_rule(trial: Trial) -> None:
     assert (began["rule"], began["reductions"]) == ("a rule", "shorter")
     assert trial.begin() == began
     assert account(trial, trial.row.run(trial))["designed"]["when"] == began["when"]
+    assert (began["seeds"], began["power"]) == (3, "not estimated")
+    more = account(replace(trial, seeds=(1, 2, 3, 4)), trial.row.run(trial))
+    assert more["notes"] == ["a note", "Begun with 3 seeds; their number changed while it ran."]
     other = replace(trial, row=replace(trial.row, rule="an easier rule"))
     with pytest.raises(SpecError, match=r"began under another rule of .* --output to begin anew"):
         other.begin()

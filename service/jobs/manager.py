@@ -227,7 +227,7 @@ class JobManager:
                     await self._wake.wait()
 
     def _look_after(self) -> int:
-        """Kill stopped workers, reap dead ones, clean up; returns the number of missing workers.
+        """Kill stopped workers, reap dead ones, clean up; returns the shards that nobody awaits.
 
         A worker that is stuck ends by itself (`service.jobs.worker`), unless a signal stopped it.
         """
@@ -248,8 +248,7 @@ class JobManager:
         self._write_reports()
         # A worker without a shard has just been started, or is about to claim one.
         waiting = [one for one in self._workers if one.owner not in owners and not one.is_stopped]
-        free = self._queue.free(limit=self._most + len(waiting))
-        return min(free - len(waiting), self._most - len(self._workers))
+        return self._queue.free(limit=self._most + len(waiting)) - len(waiting)
 
     def _write_reports(self) -> None:
         with contextlib.suppress(StoreError):  # the next check tries again
@@ -265,10 +264,11 @@ class JobManager:
             quick = time.monotonic() - worker.started < CRASH_SECONDS
             self._not_before = time.monotonic() + (CRASH_SECONDS if quick else 0.0)
 
-    def _start_workers(self, missing: int) -> None:
+    def _start_workers(self, free: int) -> None:
         if time.monotonic() < self._not_before:
             return
-        self._workers += [WorkerProcess(self._settings, self._module) for _ in range(missing)]
+        wanted = min(free, self._most - len(self._workers))
+        self._workers += [WorkerProcess(self._settings, self._module) for _ in range(wanted)]
 
     def _end_workers(self) -> None:
         for worker in self._workers:

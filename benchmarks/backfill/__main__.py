@@ -151,7 +151,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
-    arguments.add_argument("--pairs", type=int, help="only the first so many")
+    arguments.add_argument("--pairs", type=int, help="only the first so many of each split")
     options = arguments.parse_args()
     with second_tokenizer() as tokenizer:
         results = [

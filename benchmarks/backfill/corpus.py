@@ -50,11 +50,12 @@ def _read(
     name: str, path: Path | None, splits: tuple[str, ...], lang: str, limit: int | None
 ) -> Corpus:
     reader = BENCHMARKS[name]
-    items = chain.from_iterable(reader.read(path, split, lang) for split in splits)
+    # As `parsebank backfill --limit` counts: in each split.
+    items = chain.from_iterable(islice(reader.read(path, split, lang), limit) for split in splits)
     examples = (item for item in items if isinstance(item, Example))
     pairs = [
         (f"{n}", *(segment.text or "" for segment in example.segments))
-        for n, example in enumerate(islice(examples, limit))
+        for n, example in enumerate(examples)
     ]
     return Corpus(f"{name} {'+'.join(splits)} {lang}", lang, pairs)
 

@@ -55,9 +55,10 @@ _LOG = structlog.get_logger("parsebank.jobs")
 class JobManager:
     """Accepts backfill jobs and runs them in worker processes.
 
-    Workers start when a shard is free and exit when they have been idle for a while. They share
-    only the job tables, the staged shards and the store, which they open for themselves. The engine
-    decides what a worker is: with `dask` there is one, which sends shards to a cluster.
+    Workers start when an upload begins or a shard is free, and exit when they have been idle for a
+    while. They share only the job tables, the staged shards and the store, which they open for
+    themselves. The engine decides what a worker is: with `dask` there is one, which sends shards to
+    a cluster.
     """
 
     def __init__(
@@ -183,7 +184,8 @@ class JobManager:
     def _expect(self, tokenizer: str) -> None:
         """Start a worker, if there is none, which gets ready while the upload is read."""
         if self._most and not self._workers and time.monotonic() >= self._not_before:
-            self._workers.append(WorkerProcess(self._settings, self._module, tokenizer))
+            with contextlib.suppress(OSError):  # told by `_supervise`, which tries again
+                self._workers.append(WorkerProcess(self._settings, self._module, tokenizer))
 
     async def _accept(self, staged: StagedJob) -> None:
         add = partial(
@@ -227,7 +229,7 @@ class JobManager:
                     await self._wake.wait()
 
     def _look_after(self) -> int:
-        """Kill stopped workers, reap dead ones, clean up; returns the shards that nobody awaits.
+        """Kill stopped workers, reap dead ones, clean up; returns how many shards need a new one.
 
         A worker that is stuck ends by itself (`service.jobs.worker`), unless a signal stopped it.
         """

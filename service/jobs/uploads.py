@@ -111,10 +111,11 @@ class Receiver:
             return staged.id
 
     def tokenizer_of(self, spec: BackfillSpec) -> str:
-        return spec.tokenizer or self.settings.tokenizer
+        """Name of a backfill's tokenizer for other processes, if it may be named."""
+        return self.tokenizers.lasting_name(spec.tokenizer or self.settings.tokenizer)
 
     def resolve(self, spec: BackfillSpec, name: str) -> JobRequest:
-        tokenizer = self.tokenizers.get(self.tokenizer_of(spec))
+        tokenizer = self.tokenizers.get(spec.tokenizer or self.settings.tokenizer)
         parser = _parser_name(spec, self.settings)
         request = JobRequest(
             dataset=spec.dataset(name),
@@ -215,7 +216,7 @@ async def open_upload(
     lines = numbered_lines(chunks, receiver.settings.job_max_line_bytes)
     try:
         spec = await _first_line(lines, name)
-        receiver.expect(receiver.tokenizers.lasting_name(receiver.tokenizer_of(spec)))
+        receiver.expect(await asyncio.to_thread(receiver.tokenizer_of, spec))
         yield lines, await asyncio.to_thread(receiver.resolve, spec, name)
     finally:
         await lines.aclose()

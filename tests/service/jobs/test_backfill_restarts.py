@@ -74,13 +74,9 @@ async def test_one_shard_takes_one_worker_which_starts_with_the_upload(running: 
             "/datasets/pairs/backfill?dry_run=true", content=ndjson([])
         )
         assert answer.status_code == 200
-        seen = {*service.jobs.worker_pids}
-        assert len(seen) == 1
-        job = await service.submit(ndjson(pairs(40)))
-        while (await service.job(job))["state"] != "done":
-            seen |= {*service.jobs.worker_pids}
-            await asyncio.sleep(0.05)
-        assert len(seen) == 1
+        (first,) = service.jobs.worker_pids
+        job = await service.ended(await service.submit(ndjson(pairs(40))))
+        assert (job["state"], service.jobs.worker_pids) == ("done", [first])
 
 
 async def test_a_worker_that_still_loads_does_not_delay_the_end_of_the_service(

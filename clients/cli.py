@@ -27,6 +27,7 @@ COMMAND_GROUP = "parsebank.commands"
 
 _DISTRIBUTION = "parsebank"
 _API_KEY = "PARSEBANK_API_KEY"
+_CALLED = {"models": ("export-parser", "train-parser")}  # commands that a command calls
 
 
 class WholeSummaries(TyperGroup):
@@ -151,8 +152,9 @@ def _register(entry: Any, app: typer.Typer) -> str | None:
 
 def _keep_named(app: typer.Typer, words: Sequence[str]) -> None:
     """Keep the commands that the words name, if any: typer reads the signatures of all others."""
-    commands = [one for one in app.registered_commands if _name(one) in words]
-    groups = [one for one in app.registered_groups if one.name in words]
+    named = {*words, *(name for word in words for name in _CALLED.get(word, ()))}
+    commands = [one for one in app.registered_commands if _name(one) in named]
+    groups = [one for one in app.registered_groups if one.name in named]
     if commands or groups:
         app.registered_commands, app.registered_groups = commands, groups
 

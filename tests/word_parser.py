@@ -43,7 +43,8 @@ def train_parser(folder: Path, *settings: str) -> Path:
 
 def run_command(*arguments: object) -> str:
     """Run ``parsebank`` in this process; gives what it prints."""
-    found = CliRunner().invoke(build_app(), [*map(str, arguments)])
+    words = [*map(str, arguments)]
+    found = CliRunner().invoke(build_app(words), words)
     assert found.exit_code == 0, found.output
     return found.output
 

@@ -30,11 +30,11 @@ def invoke(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     for name, value in (("COLUMNS", "200"), ("PARSEBANK_JOB_WORKERS", "1")):
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("PARSEBANK_URL", raising=False)
-    runner, app = CliRunner(), build_app()
 
     def run(*arguments: object, **options: Any) -> Result:
         structlog.reset_defaults()  # each command is a process of its own, and says how it logs
-        return runner.invoke(app, [*map(str, arguments)], **options)
+        words = [*map(str, arguments)]
+        return CliRunner().invoke(build_app(words), words, **options)
 
     return run
 

@@ -59,7 +59,8 @@ def test_a_command_is_the_same_without_the_others():
     for name, command in whole.items():
         found = get_command(build_app(["--debug", name, "--help"])).commands
         assert described(found[name]) == described(command)
-        assert len(found) == 1
+        called = {"export-parser", "train-parser"} if name == "models" else set()
+        assert found.keys() == {name, *called}
     assert get_command(build_app(["--help"])).commands.keys() == whole.keys()
     assert get_command(build_app(["prase"])).commands.keys() == whole.keys()
 

@@ -13,7 +13,8 @@ from clients.cli import build_app
 
 def parsebank(*arguments: object, given: str | None = None) -> Result:
     """Run a command; ``given`` is its standard input."""
-    return CliRunner().invoke(build_app(), [*map(str, arguments)], input=given)
+    words = [*map(str, arguments)]
+    return CliRunner().invoke(build_app(words), words, input=given)
 
 
 LIGHT = """
@@ -21,7 +22,7 @@ import json, sys
 from typer.testing import CliRunner
 from clients.cli import build_app
 
-codes = [CliRunner().invoke(build_app(), words).exit_code for words in json.loads(sys.argv[1])]
+codes = [CliRunner().invoke(build_app(w), w).exit_code for w in json.loads(sys.argv[1])]
 sys.exit(any(codes) or "torch" in sys.modules or "transformers" in sys.modules)
 """
 

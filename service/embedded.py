@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from service.workers.process import start_ahead
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-def create_app(**settings: Any) -> FastAPI:
-    """Build the app, whose import takes a second.
+def create_app(ahead: Literal["parser", "worker"] | None = None, **settings: Any) -> FastAPI:
+    """Build the app, whose import takes a second; the process ``ahead`` starts meanwhile."""
+    if ahead == "parser":
+        from service.workers.process import start_ahead
 
-    Without job workers the client parses texts: a process for its first model starts meanwhile.
-    """
-    if settings.get("job_workers") == 0:
+        start_ahead()
+    elif ahead == "worker":
+        from service.jobs.processes import start_ahead
+
         start_ahead()
     from service.app import create_app as build
 

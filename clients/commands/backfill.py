@@ -202,7 +202,7 @@ def backfill(
     settings = engine_settings(engine, scheduler, address)
     with (
         own_jobs(shard, address) as own,
-        connect(url, store, plan.names, **settings, **own) as client,
+        connect(url, store, plan.names, ahead="worker", **settings, **own) as client,
         Watcher() as watcher,
     ):
         outcome = plan.forecast(client, watcher) if dry_run else plan.run(client, watcher)

@@ -76,14 +76,17 @@ def connect(
     url: str | None,
     store: str | None,
     names: Mapping[str, Iterable[Any]] = MappingProxyType({}),
+    *,
+    ahead: str | None = None,
     **settings: Any,
 ) -> Client:
     """Client of the service at ``url``, or of one in this process on ``store``.
 
     Without either, the address is that in ``PARSEBANK_URL``; without that too, the service runs
     in this process on its default store, with the settings, after a check of the names:
-    ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``. A running service
-    gets the key in ``PARSEBANK_API_KEY``.
+    ``parsers`` (pairs of a name and a language), ``tokenizers``, ``policies``. Its first ``parser``
+    or job ``worker`` may start ``ahead``, while it is imported. A running service gets the key in
+    ``PARSEBANK_API_KEY``.
     """
     address = service_address(url, store)
     if address:
@@ -99,7 +102,7 @@ def connect(
     check_names(names, store=store, **settings)
     from clients.client.client import Client
 
-    return Client.embedded(store, **settings)
+    return Client.embedded(store, ahead=ahead, **settings)
 
 
 def one_parser(lang: str | None, parser: str | None, **further: str | None) -> dict[str, list[Any]]:

@@ -36,7 +36,7 @@ def fill(
     given = {name: value for name, value in options.items() if value}
     failed = False
     names = one_parser(lang, parser)
-    with connect(url, store, names, job_workers=0, workers=1) as client:
+    with connect(url, store, names, ahead="parser", job_workers=0, workers=1) as client:
         found = filled(client, sentences, **given)
         for number, (sentence, one) in enumerate(zip(sentences, found, strict=True), 1):
             if isinstance(one, ParsebankError):

@@ -99,7 +99,7 @@ def parse(
     given = {name: value for name, value in options.items() if value}
     # No backfill runs here, and one text needs one worker.
     names = one_parser(lang, parser, tokenizers=tokenizer, policies=policy)
-    with connect(url, store, names, job_workers=0, workers=1) as client:
+    with connect(url, store, names, ahead="parser", job_workers=0, workers=1) as client:
         if form is Format.ndjson:
             _stream(client, given)
         else:

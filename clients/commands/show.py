@@ -124,7 +124,7 @@ def _item(
     lang, parser, tokenizer = (options.get(name) for name in ("lang", "parser", "tokenizer"))
     names = {} if text is None else one_parser(lang, parser, tokenizers=tokenizer)
     # No backfill runs here, and one text needs one worker.
-    with connect(url, store, names, job_workers=0, workers=1) as client:
+    with connect(url, store, names, ahead="parser", job_workers=0, workers=1) as client:
         if key is not None:
             result = client.stored_parse(key)
         else:

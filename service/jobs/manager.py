@@ -17,7 +17,7 @@ from featurestore import FeatureStore
 from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.forecast import ForecastAnswer, forecast
 from service.jobs.ledger import JobLedger, JobTotals, ReportWriter, check_failed
-from service.jobs.processes import GRACE_SECONDS, WorkerProcess, engine_of, is_gone
+from service.jobs.processes import GRACE_SECONDS, WorkerProcess, end_ahead, engine_of, is_gone
 from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
 from service.jobs.staging import StagingArea
@@ -273,6 +273,7 @@ class JobManager:
         self._workers += [WorkerProcess(self._settings, self._module) for _ in range(wanted)]
 
     def _end_workers(self) -> None:
+        end_ahead()
         for worker in self._workers:
             worker.ask_to_stop()
         owners = None

@@ -27,6 +27,8 @@ from service.settings import Settings
 from syntax.errors import SpecError
 from syntax.extras import missing_extra
 
+_WORKER: Final = "service.jobs.worker"
+
 GRACE_SECONDS: Final = 20.0
 """Seconds that a worker has to finish its text or commit after it is told to stop."""
 
@@ -34,7 +36,7 @@ GRACE_SECONDS: Final = 20.0
 def engine_of(settings: Settings) -> tuple[str, int]:
     """The module that claims shards, and how many processes run it at most."""
     if settings.engine == "local":
-        return "service.jobs.worker", settings.job_workers
+        return _WORKER, settings.job_workers
     if not settings.dask_scheduler:
         raise SpecError(
             "the engine `dask` needs the address of a running scheduler: set dask_scheduler "
@@ -65,7 +67,10 @@ def read_config() -> tuple[WorkerConfig, threading.Event]:
 
     The event is set when the process must stop.
     """
-    config = WorkerConfig.model_validate_json(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:  # started ahead, and not needed
+        os._exit(0)
+    config = WorkerConfig.model_validate_json(line)
     exit_with_parent(parent=config.parent)
     configure_process_logging(config.settings.log_level, config.settings.log_format)
     for asked in (signal.SIGINT, signal.SIGTERM):
@@ -95,19 +100,14 @@ class WorkerProcess:
     def __init__(
         self,
         settings: Settings,
-        module: str = "service.jobs.worker",
+        module: str = _WORKER,
         tokenizer: str | None = None,
     ) -> None:
         self.started = time.monotonic()
         self._step_seconds = settings.job_text_seconds
         self._killed_because = ""
         self._outstayed = False
-        self._process = subprocess.Popen(
-            python_command(module),
-            stdin=subprocess.PIPE,
-            process_group=0,
-            env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
-        )
+        self._process = _started_ahead(module) or _spawn(module)
         self.owner = owner_name(self._process.pid)
         config = WorkerConfig(
             owner=self.owner, parent=os.getpid(), settings=settings, tokenizer=tokenizer
@@ -180,6 +180,44 @@ class WorkerProcess:
         with contextlib.suppress(BrokenPipeError):  # it died at once; the next look finds that
             self._process.stdin.write(line.encode("utf-8"))
             self._process.stdin.flush()
+
+
+_ahead: Final[list[subprocess.Popen[bytes]]] = []
+
+
+def start_ahead() -> None:
+    """Start the first worker before its configuration is known: it imports and loads meanwhile.
+
+    Linux ends it with the thread that started it, so that only the main thread does.
+    """
+    if not _ahead and threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(OSError):  # the manager tells it when it starts a worker
+            _ahead.append(_spawn(_WORKER))
+
+
+def end_ahead() -> None:
+    """End the process that was started ahead, if no worker has become of it."""
+    while _ahead:
+        with _ahead.pop() as process:
+            process.kill()
+
+
+def _started_ahead(module: str) -> subprocess.Popen[bytes] | None:
+    if not _ahead or module != _WORKER:
+        return None
+    if _ahead[0].poll() is None:
+        return _ahead.pop()
+    end_ahead()
+    return None
+
+
+def _spawn(module: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        python_command(module),
+        stdin=subprocess.PIPE,
+        process_group=0,
+        env=python_environment(TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1"),
+    )
 
 
 def owner_name(pid: int) -> str:

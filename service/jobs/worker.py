@@ -316,9 +316,9 @@ class Worker:
 
 
 def main() -> None:
+    load_kernels()
     config, stop = read_config()
     lower_priority(config.settings.job_nice)
-    load_kernels()
     # Garbage is collected between shards only, unless a parser makes cycles: a shard makes many
     # thousand lists and no cycles, and collecting takes 2 percent of its time.
     gc.collect()

@@ -19,6 +19,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from service.tokenizers import LoadedTokenizer, bundled_tokenizers, load_tokenizer
 from syntax.batches import SpecialTokens
 from syntax.errors import UnknownTokenizerError
+from syntax.fingerprint import fingerprint
+from syntax.tokenizers import tokenizer_content
 
 DEFAULT = "parsebank-wordpiece-en"
 TEXTS = (
@@ -66,6 +68,16 @@ def test_identity_is_content_and_not_name(default: LoadedTokenizer, tmp_path: Pa
     content["normalizer"] = None
     path.write_text(json.dumps(content))
     assert load_tokenizer(str(copy)).fingerprint != default.fingerprint
+
+
+def test_a_tokenizer_that_truncates_and_pads_is_the_same(default: LoadedTokenizer) -> None:
+    path = bundled_tokenizers()[DEFAULT] / "tokenizer.json"
+    backend = Tokenizer.from_file(str(path))
+    backend.enable_truncation(8)
+    backend.enable_padding(length=8)
+    content = tokenizer_content(backend, default.special_tokens)
+    assert fingerprint(content) == default.fingerprint
+    assert len(backend.encode("word " * 100).ids) == len(backend.encode("word").ids) == 8
 
 
 def test_the_same_tokenizer_through_transformers_has_the_same_identity(

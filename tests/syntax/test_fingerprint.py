@@ -15,7 +15,6 @@ from syntax import fingerprint
 from syntax.fingerprint import (
     canonical_json,
     file_sha256,
-    fingerprint_of_parsed,
     parse_key,
 )
 
@@ -102,8 +101,3 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_bytes(b"\x00\r\n" * 100_000)
     assert file_sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@given(json_content)
-def test_what_a_json_parser_gave_has_the_same_fingerprint(content: Any) -> None:
-    assert fingerprint_of_parsed(json.loads(json.dumps(content))) == fingerprint(content)

@@ -16,7 +16,13 @@ from sqlalchemy import select
 
 from featurestore import open_store
 from service.jobs.database import database_url, open_database, shards
-from service.jobs.processes import GRACE_SECONDS, WorkerProcess, owner_name
+from service.jobs.processes import (
+    GRACE_SECONDS,
+    WorkerProcess,
+    end_ahead,
+    owner_name,
+    start_ahead,
+)
 from service.jobs.queue import JobQueue
 from service.jobs.staging import shard_path
 from service.settings import Settings
@@ -111,6 +117,30 @@ def test_a_worker_that_outstays_a_stop_has_not_failed(
     worker.wait(0.1)
     assert not worker.is_alive
     assert not worker.failed
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_process_that_started_ahead_becomes_the_first_worker_if_it_lives(
+    make_settings: Callable[..., Settings], lives: bool
+) -> None:
+    start_ahead()
+    start_ahead()
+    (ahead,) = psutil.Process().children()
+    if not lives:
+        ahead.kill()
+        ahead.wait()
+    worker = WorkerProcess(make_settings())
+    assert (worker.pid == ahead.pid) == lives
+    worker.ask_to_stop()
+    worker.wait()
+    assert not worker.failed
+
+
+def test_a_process_that_started_ahead_ends_unneeded() -> None:
+    start_ahead()
+    (ahead,) = psutil.Process().children()
+    end_ahead()
+    assert not ahead.is_running()
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""numba's ``njit``, imported at the first call, since that takes a third of a second.
+"""numba's ``njit`` and ``intrinsic``, imported at the first call, which takes a third of a second.
 
 numba keeps compiled functions beside their source or in the user's cache folder, and fails if it
 can write to neither; then the cache is a temporary folder.
@@ -32,6 +32,11 @@ def njit(*, cache: bool, nogil: bool) -> Callable[[F], F]:
     return decorate
 
 
+def intrinsic(function: Callable[..., Any]) -> Callable[..., None]:
+    """An instruction for compiled functions: gives its signature, and what writes it for LLVM."""
+    return _Intrinsic(function, False, False)
+
+
 class _Compiled:
     """A function compiled at its first call; its attributes are the dispatcher's."""
 
@@ -56,12 +61,22 @@ class _Compiled:
         with _LOCK:  # another thread must not call it before its names are those that numba knows
             if self._dispatcher is None:
                 names = self._function.__globals__
-                made = _dispatcher(self._function, *self._options)
+                made = self._made()
                 for name in self._function.__code__.co_names:
                     if isinstance(called := names.get(name), _Compiled):
                         names[name] = called.dispatcher()
                 self._dispatcher = made
             return self._dispatcher
+
+    def _made(self) -> Any:
+        return _dispatcher(self._function, *self._options)
+
+
+class _Intrinsic(_Compiled):
+    def _made(self) -> Any:
+        from numba.extending import intrinsic as made
+
+        return made(self._function)
 
 
 def _dispatcher(function: FunctionType, cache: bool, nogil: bool) -> Any:

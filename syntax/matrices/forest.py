@@ -20,10 +20,6 @@ UNREACHABLE8 = 255
 
 UNREACHABLE16 = 65535
 
-ROW_BYTES = 32
-"""Rows of `syntax.matrices.kernels.Scratch` are padded to a multiple of this many entries, so that
-no pass over a row ends in a part of a vector register."""
-
 COMPILED = ("distance", "depth", "ancestor")
 """Matrices that one compiled pass makes together; their full names end in ``.v1``."""
 
@@ -113,7 +109,7 @@ def write_matrices(
     largest = (
         int(sizes(forest.trees.offsets).max(initial=0)) if any(map(len, squares.values())) else 0
     )
-    rows = (largest, round_up(width, ROW_BYTES))
+    rows = (largest, round_up(width, kernels.VECTOR))
     scratch = kernels.Scratch(
         *(buffers.take(name, rows, forest.dtype) for name in kernels.Scratch._fields)
     )

@@ -7,12 +7,12 @@ has one dtype, so that each pass is compiled once (`fill_matrices` for uint8 and
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syntax.compiled import njit
+from syntax.compiled import intrinsic, njit
 
 IntArray = NDArray[np.int32]
 
@@ -127,7 +127,7 @@ class Scratch(NamedTuple):
     """Memory for one tree at a time, small enough to stay in the processor's cache.
 
     ``rows`` (slots, stride) are distances; ``below`` is 1 in the columns of a node and of its
-    descendants. ``stride`` is the width of the batch rounded up to whole 64-bit words.
+    descendants. ``stride`` is the width of the batch rounded up to whole vectors.
     """
 
     rows: NDArray[np.uint8]
@@ -180,17 +180,22 @@ def fill_matrices(
         depth[tree] = slots.depth[:width]
         if not (len(distance) or len(ancestor)):
             continue
-        in_place = len(distance) > 0 and stride == width and _is_identity(slots, length, used)
-        rows = distance[tree] if in_place else scratch.rows
-        _fill_below(slots, count, length, scratch.below[:used])
-        _fill_rows(slots, count, scratch.below, rows)
+        in_place = stride == width and _is_identity(slots, length, used)
+        rows = distance[tree] if in_place and len(distance) else scratch.rows
+        _mark_own(slots, length, scratch.below[:used])
+        if len(ancestor):
+            if in_place and rows.itemsize == ancestor.itemsize:
+                _fill_ancestors(slots, count, scratch.below, ancestor[tree])
+            else:
+                _fill_ancestors(slots, count, scratch.below, scratch.rows)
+                _copy_rows(slots, length, scratch.rows, ancestor[tree])
+            ancestor[tree, length:] = 0
         if len(distance):
+            _fill_below(slots, count, scratch.below)
+            _fill_rows(slots, count, scratch.below, rows)
             if not in_place:
                 _copy_rows(slots, length, rows, distance[tree])
             distance[tree, length:] = np.iinfo(distance.dtype).max
-        if len(ancestor):
-            _find_ancestors(slots, length, rows, ancestor[tree])
-            ancestor[tree, length:] = 0
 
 
 @njit(cache=True, nogil=True)
@@ -244,16 +249,95 @@ def _is_identity(slots: Slots, length: int, used: int) -> bool:
     return identity
 
 
+VECTOR: Final = 32
+"""Bytes that the instructions below read and write at once, as four 64-bit words.
+
+LLVM also makes vectors of a plain loop, but checks before each row if its arrays overlap, which
+takes as long as the row. Bytes are counted from the start of an array.
+"""
+
+
+@intrinsic
+def _or_vector(_: Any, to: Any, to_at: Any, one: Any, at: Any, other: Any, other_at: Any) -> Any:
+    """``to = one | other``."""
+
+    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        target, *sources = _places(context, builder, signature, given)
+        first, second = (builder.load(source, align=1) for source in sources)
+        builder.store(builder.or_(first, second), target, align=1)
+        return context.get_dummy_value()
+
+    return _no_result(to, to_at, one, at, other, other_at), write
+
+
+@intrinsic
+def _step_vector(
+    _: Any, to: Any, to_at: Any, row: Any, at: Any, tree: Any, tree_at: Any, near: Any, near_at: Any
+) -> Any:
+    """``to = row + (tree - near) - near``."""
+
+    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        target, *sources = _places(context, builder, signature, given)
+        above, whole, nearer = (builder.load(source, align=1) for source in sources)
+        farther = builder.add(above, builder.sub(whole, nearer))
+        builder.store(builder.sub(farther, nearer), target, align=1)
+        return context.get_dummy_value()
+
+    return _no_result(to, to_at, row, at, tree, tree_at, near, near_at), write
+
+
+def _no_result(*arguments: Any) -> Any:
+    from numba.core import types
+
+    return types.void(*arguments)
+
+
+def _places(context: Any, builder: Any, signature: Any, given: Any) -> list[Any]:
+    """Pointers to vectors, of pairs of an array and a byte in it."""
+    from numba.core import cgutils
+
+    tools: Any = cgutils
+    byte, word = tools.ir.IntType(8), tools.ir.IntType(64)
+    vector = tools.ir.VectorType(word, VECTOR // 8)
+    places = []
+    for kind, array, at in zip(signature.args[::2], given[::2], given[1::2], strict=True):
+        data = tools.create_struct_proxy(kind)(context, builder, array).data
+        start = builder.bitcast(data, byte.as_pointer())
+        places.append(builder.bitcast(builder.gep(start, [at]), vector.as_pointer()))
+    return places
+
+
 @njit(cache=True, nogil=True)
-def _fill_below(slots: Slots, count: int, length: int, below: NDArray[np.uint8]) -> None:
-    words = below.view(np.uint64)
+def _mark_own(slots: Slots, length: int, below: NDArray[np.uint8]) -> None:
+    """Write 1 in the columns that show each node."""
     below[:] = 0
     for column in range(length):
         below[slots.owner[column], column] = 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_ancestors(
+    slots: Slots, count: int, own: NDArray[np.uint8], rows: NDArray[np.uint8]
+) -> None:
+    """Write rows of ancestors, from each root downwards: a parent's and a node's own columns."""
+    stride = own.strides[0]
+    for index in range(count):
+        here, there = np.intp(slots.own[index]) * stride, np.intp(slots.above[index]) * stride
+        for at in range(0, stride, VECTOR):
+            if here == there:
+                _or_vector(rows, here + at, own, here + at, own, here + at)
+            else:
+                _or_vector(rows, here + at, rows, there + at, own, here + at)
+
+
+@njit(cache=True, nogil=True)
+def _fill_below(slots: Slots, count: int, below: NDArray[np.uint8]) -> None:
+    """Add the columns of each node to its parent's, from the leaves upwards."""
+    stride = below.strides[0]
     for index in range(count - 1, -1, -1):
-        to, row = words[slots.above[index]], words[slots.own[index]]
-        for word in range(len(to)):
-            to[word] |= row[word]
+        to, row = np.intp(slots.above[index]) * stride, np.intp(slots.own[index]) * stride
+        for at in range(0, stride, VECTOR):
+            _or_vector(below, to + at, below, to + at, below, row + at)
 
 
 @njit(cache=True, nogil=True)
@@ -267,8 +351,7 @@ def _fill_rows(slots: Slots, count: int, below: NDArray[np.uint8], rows: NDArray
     Rows are added as 64-bit words, eight or four entries at once. That is exact: the result of
     each entry lies between 0 and the maximum, so that nothing is carried to the next entry.
     """
-    words, below_words = rows.view(np.uint64), below.view(np.uint64)
-    unreachable = np.iinfo(rows.dtype).max
+    unreachable, stride = np.iinfo(rows.dtype).max, below.strides[0]
     for index in range(count):
         here, there = slots.own[index], slots.above[index]
         if here == there:
@@ -276,10 +359,10 @@ def _fill_rows(slots: Slots, count: int, below: NDArray[np.uint8], rows: NDArray
             for column in range(len(row)):
                 row[column] = slots.depth[column] if inside[column] else unreachable
             continue
-        to, row_above = words[here], words[there]
-        nearer, tree = below_words[here], below_words[slots.top[index]]
-        for word in range(len(to)):
-            to[word] = row_above[word] + (tree[word] - nearer[word]) - nearer[word]
+        to, row_above = np.intp(here) * stride, np.intp(there) * stride
+        tree = np.intp(slots.top[index]) * stride
+        for at in range(0, stride, VECTOR):
+            _step_vector(rows, to + at, rows, row_above + at, below, tree + at, below, to + at)
 
 
 @njit(cache=True, nogil=True)
@@ -290,15 +373,3 @@ def _copy_rows(
         to, row = shown[column], rows[slots.owner[column]]
         for at in range(len(to)):
             to[at] = row[at]
-
-
-@njit(cache=True, nogil=True)
-def _find_ancestors(
-    slots: Slots, length: int, rows: NDArray[np.uint8], ancestor: NDArray[np.uint8]
-) -> None:
-    """Write 1 where ``distance[i, j] + depth[j] == depth[i]``: the path from i to j only climbs."""
-    kind, depth = rows.dtype.type, slots.depth
-    for column in range(length):
-        to, row, own = ancestor[column], rows[slots.owner[column]], depth[column]
-        for at in range(len(to)):
-            to[at] = (row[at] <= own) & (kind(row[at] + depth[at]) == own)

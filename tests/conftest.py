@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# xdist runs a process on each core: several threads of torch in each would wait for each other, and
+# losses are compared bit by bit.
+for library in ("OMP", "MKL", "OPENBLAS"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
 # No time limits, which a busy machine or a first compilation breaks; other examples in every run.
 settings.register_profile(
     "parsebank", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -33,14 +33,11 @@ UNREACHABLE8 = 255
 
 
 @pytest.fixture(autouse=True)
-def _one_torch_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _on_the_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Losses are compared bit by bit, which no GPU promises; test_gpu.py takes this back.
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     yield
-    torch.set_num_threads(before)
     _forget_accelerate()
 
 

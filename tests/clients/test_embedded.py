@@ -102,15 +102,20 @@ def test_a_client_that_made_no_request_closes(diary):
 
 
 def test_interrupted_request_is_cancelled_before_shutdown(diary):
+    interrupted = threading.Event()
+
     def interrupt() -> None:
         diary.waiting.wait()
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        # A signal that comes just before the main thread waits for a lock does not end that wait.
+        while not interrupted.wait(0.2):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     client = httpx.Client(base_url=URL, transport=BlockingTransport(diary.app()))
     with ThreadPoolExecutor() as threads:
         threads.submit(interrupt)
         with pytest.raises(KeyboardInterrupt):
             client.get("/endless")
+        interrupted.set()
     client.close()
     assert diary.events == ["started", "given up", "stopped"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from clients.cli import build_app
 from featurestore import open_store
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
 from service.tokenizers import load_tokenizer
+from tests.trainer.command import parsebank
 
 NAME = "parsebank/tiny"
 
@@ -43,8 +41,7 @@ def train_parser(folder: Path, *settings: str) -> Path:
 
 def run_command(*arguments: object) -> str:
     """Run ``parsebank`` in this process; gives what it prints."""
-    words = [*map(str, arguments)]
-    found = CliRunner().invoke(build_app(words), words)
+    found = parsebank(*arguments)
     assert found.exit_code == 0, found.output
     return found.output
 

@@ -159,6 +159,9 @@ class FairQueue:
         """Drop a request: its waiting texts are not parsed, later outcomes are ignored."""
         request.is_closed = True
         self._take_out(request)
+        # They refer to each other: garbage that only a pass over all objects would find, which
+        # keeps every request waiting.
+        request.texts.clear()
 
     async def take(self, budget: int, wait: float = 0.0) -> list[PendingText]:
         """Take a batch of about ``budget`` words, after up to ``wait`` seconds for a full one.

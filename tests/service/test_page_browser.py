@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -18,6 +19,7 @@ import pytest
 from service.security.keys import KeyFile
 
 from .browser import Browser
+from .parser_processes import children, until
 from .serving import Served, served
 
 pytestmark = pytest.mark.slow
@@ -420,11 +422,15 @@ def test_a_refused_copy_is_a_file_and_says_why(browser, service, tmp_path: Path)
 
 
 def test_a_parse_waits_until_its_model_is_loaded(browser, tmp_path: Path) -> None:
-    """The deadline is shorter than the start of a worker, so the first answers are refusals."""
-    with served(tmp_path, request_deadline_seconds="0.2") as hasty:
-        show(browser, hasty, text="Birds sing.", parser=OWN)
-        asked = [one for one in browser.requested() if "/parse?" in one]
-        assert len(asked) > 1
+    """The process that loads the model is stopped, so the first answer is a refusal."""
+    with served(tmp_path, request_deadline_seconds="5") as slow:
+        browser.open(f"{slow.url}/#parse?{urlencode({'text': 'Birds sing.', 'parser': OWN})}")
+        asyncio.run(until(lambda: bool(children(slow.process.pid))))
+        (loading,) = children(slow.process.pid)
+        loading.suspend()
+        browser.wait_for_text("the page asks again by itself")
+        loading.resume()
+        browser.wait_for(DONE)
         assert f"1 sentence, analysed by {OWN}." in browser.text()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections import Counter
 
 import pytest
@@ -229,3 +231,19 @@ async def test_a_worker_waits_for_a_full_batch_but_not_for_ever() -> None:
     assert len(await taking) == 4
     queue.put(request([5]))
     assert len(await queue.take(20, wait=0.01)) == 1
+
+
+def test_a_request_that_was_served_is_no_garbage_for_the_collector() -> None:
+    """A cycle would live until a pass over all objects, which stops the service for .1 s."""
+    queue = FairQueue(capacity=100, workers=1, quantum=QUANTUM)
+    served = request([1, 2])
+    kept = weakref.ref(served)
+    gc.disable()
+    try:
+        queue.put(served)
+        take(queue)
+        queue.withdraw(served)
+        del served
+        assert kept() is None
+    finally:
+        gc.enable()

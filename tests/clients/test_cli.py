@@ -147,6 +147,15 @@ def test_broken_pipe_on_output_is_no_error(tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_command_that_queries_ends_without_words_of_its_libraries(tmp_path):
+    command = [sys.executable, "-m", "clients.cli", "store", "sql", "select 1"]
+    done = subprocess.run(
+        [*command, "--store", tmp_path / "none"], capture_output=True, text=True, check=False
+    )
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("Error: there is no store at ")
+
+
 def test_unreachable_service_is_reported(invoke):
     result = invoke("jobs", "list", "--url", "http://127.0.0.1:9")
     assert result.exit_code == 1

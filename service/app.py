@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any, Final
 
-import structlog
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from starlette_compress import CompressMiddleware, add_compress_type, remove_compress_type
 
 from service.errors import install_error_handlers
-from service.logs import configure_logging
+from service.logs import configure_embedded_logging
 from service.metrics import Metrics, RequestMetrics
 from service.middleware.access_log import AccessLog
 from service.middleware.admission import AdmissionMiddleware
@@ -54,9 +53,7 @@ def create_app(settings: Settings | None = None, **fields: Any) -> FastAPI:
     ``app.state.services`` holds the `service.services.Services`.
     """
     chosen = checked_settings(fields) if settings is None else settings
-    if not structlog.is_configured():
-        # structlog logs to standard output by default, which belongs to the embedding program.
-        configure_logging(chosen.log_level, chosen.log_format)
+    configure_embedded_logging(chosen.log_level, chosen.log_format)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -8,13 +8,13 @@ import os
 from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from service.logs import get_logger
 from syntax.errors import (
     AccessError,
     ConflictError,
@@ -72,7 +72,7 @@ _ADVICE: Final = {
 CLIENT_LEFT: Final = 499
 """Status, as in nginx, of a request whose caller left; only logs and metrics show it."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def status_of(error: ParsebankError) -> HTTPStatus:

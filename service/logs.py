@@ -16,9 +16,13 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Literal
 
-import structlog
-
 from syntax.errors import InputError, ParsebankError, without_passwords
+from syntax.extras import absent
+
+with absent("rich"):  # for tracebacks that we do not print, and .07 s of each process
+    import structlog
+
+get_logger = structlog.get_logger
 
 LogFormat = Literal["console", "json"]
 Event = MutableMapping[str, Any]
@@ -49,6 +53,12 @@ def configure_logging(level: str, form: LogFormat = "console") -> None:
         ),
         logger_factory=_StandardError,
     )
+
+
+def configure_embedded_logging(level: str, form: LogFormat) -> None:
+    """Unless the program does so: structlog's own standard output belongs to that program."""
+    if not structlog.is_configured():
+        configure_logging(level, form)
 
 
 def configure_process_logging(level: str, form: LogFormat = "console") -> None:

@@ -8,6 +8,8 @@ import signal
 import sys
 from typing import Final
 
+from syntax.extras import absent
+
 OWN_ERROR: Final = 3
 """Exit code of a child process whose output is the error that it found."""
 
@@ -44,6 +46,17 @@ def how_ended(status: int) -> str:
 def lower_priority(steps: int) -> None:
     """Lower the priority of a helper: the service must answer while all cores parse."""
     os.nice(steps)
+
+
+def without_pandas() -> None:
+    """Keep pyarrow from importing pandas, for .2 s, to see whether an array is one of pandas.
+
+    Only for processes of our own: pyarrow looks once, and finds none for the rest of the process.
+    """
+    import pyarrow as pa
+
+    with absent("pandas"):
+        pa.array([None])
 
 
 def exit_with_parent(parent: int) -> None:

@@ -10,8 +10,9 @@ import json
 from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from service.logs import get_logger
 
 MAX_HEAD_BYTES: Final = 65_536
 """Limit of a request's line and headers, or of its trailers; 431 beyond."""
@@ -39,7 +40,7 @@ _ANSWER: Final = STATUS_LINE[
     _BODY,
 )
 
-_log = structlog.get_logger("parsebank.server")
+_log = get_logger("parsebank.server")
 
 
 class BoundedProtocol(HttpToolsProtocol):

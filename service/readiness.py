@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from service.jobs.records import JobFilter
+from service.logs import get_logger
 from service.parsers import find_parser, identify
 from service.services import Services
 from syntax.errors import (
@@ -30,7 +29,7 @@ CHECK_SECONDS: Final = 5.0
 
 LEAST_FREE_BYTES: Final = 64 * 1024 * 1024
 
-_log = structlog.get_logger("parsebank.readiness")
+_log = get_logger("parsebank.readiness")
 
 _Check = Callable[[Services], Awaitable[str]]
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
-import structlog
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,7 +23,8 @@ from service.app import create_app
 from service.checks import check_bind
 from service.jobs.processes import GRACE_SECONDS
 from service.jobs.tools import load_kernels
-from service.logs import configure_process_logging
+from service.logs import configure_process_logging, get_logger
+from service.processes import without_pandas
 from service.protocol import BoundedProtocol
 from service.relay import relay_standard_error
 from service.settings import Settings
@@ -44,11 +44,12 @@ _MARGIN_SECONDS: Final = 10.0
 _QUIET_SECONDS: Final = 3.0
 _MOST_FILES: Final = 65_536
 
-_log = structlog.get_logger("parsebank.server")
+_log = get_logger("parsebank.server")
 
 
 def run_server(settings: Settings) -> None:
     check_bind(settings)
+    without_pandas()
     app = create_app(settings)
     with _bound(settings.host, settings.port) as sockets:
         configure_process_logging(settings.log_level, settings.log_format)

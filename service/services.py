@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
-import structlog
 from fastapi import Depends, Request
 
 from featurestore import FeatureStore, open_store
 from featurestore.tables.root import MARKER
 from service.jobs.manager import JobManager
+from service.logs import get_logger
 from service.pipeline.adhoc import AdhocDataset
 from service.pipeline.assembly import FeatureAssembler
 from service.pipeline.pipeline import FeaturePipeline
@@ -31,7 +31,7 @@ from syntax.errors import ForbiddenError, StoreError
 FOLLOW_SECONDS: Final = 2.0
 """Seconds between two checks for deletions of other processes."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

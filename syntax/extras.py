@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +21,23 @@ def missing_extra(problem: str, extra: str, **detail: Any) -> MissingExtraError:
     """The error for a missing extra; the problem is such as ``pictures need matplotlib``."""
     message = f"{problem}; run `{install_command(extra)}`"
     return MissingExtraError(message, extra=extra, **detail)
+
+
+@contextmanager
+def absent(package: str) -> Iterator[None]:
+    """Keep imports from finding an optional package that is not imported yet."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == package:
+                raise ModuleNotFoundError(f"{name} is not wanted here", name=name)
+
+    sys.meta_path.insert(0, Finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(Finder)
 
 
 def install_command(extra: str, installed: Distribution | None = None) -> str:

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import structlog
 from sqlalchemy import Engine
 
 from featurestore import FeatureStore
@@ -22,6 +21,7 @@ from service.jobs.queue import JobQueue
 from service.jobs.records import Job, JobFilter
 from service.jobs.staging import StagingArea
 from service.jobs.uploads import Receiver, StagedJob
+from service.logs import get_logger
 from service.settings import Settings
 from service.tokenizer_cache import TokenizerCache
 from syntax.errors import StoreError, UploadGoneError
@@ -49,7 +49,7 @@ THREADS: Final = 8
 
 T = TypeVar("T")
 
-_LOG = structlog.get_logger("parsebank.jobs")
+_LOG = get_logger("parsebank.jobs")
 
 
 class JobManager:

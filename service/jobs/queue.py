@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-import structlog
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -45,6 +44,7 @@ from service.jobs.database import (
     transaction,
 )
 from service.jobs.records import ACTIVE, Counts, JobRequest, Shard, error_json
+from service.logs import get_logger
 from service.settings import Settings
 from syntax.errors import WorkerDiedError, WorkError
 
@@ -57,7 +57,7 @@ RENEWAL_SECONDS: Final = 2.0
 Clock = Callable[[Connection], float]
 """Seconds since the epoch, as a transaction sees them."""
 
-_LOG = structlog.get_logger("parsebank.jobs")
+_LOG = get_logger("parsebank.jobs")
 
 
 class LeaseLostError(WorkError):

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-import structlog
-
 from service.jobs.database import JobDatabaseError, database_url, open_database
 from service.jobs.processes import read_config
 from service.jobs.queue import Claims, JobQueue, LeaseLostError
@@ -28,8 +26,8 @@ from service.jobs.records import Counts, Shard
 from service.jobs.shard import STEP_CHARACTERS, run_shard
 from service.jobs.staging import StagedShardError, StagingArea, read_shard
 from service.jobs.tools import ToolCache, load_kernels, shard_store
-from service.logs import headline
-from service.processes import lower_priority
+from service.logs import get_logger, headline
+from service.processes import lower_priority, without_pandas
 from service.settings import Settings
 from service.workers.memory import Usage
 from syntax.errors import (
@@ -57,7 +55,7 @@ _PERMANENT: Final = (
 )
 """Errors that another try would repeat."""
 
-_LOG = structlog.get_logger("parsebank.jobs")
+_LOG = get_logger("parsebank.jobs")
 
 
 class StepTimer:
@@ -316,6 +314,7 @@ class Worker:
 
 
 def main() -> None:
+    without_pandas()
     load_kernels()
     config, stop = read_config()
     lower_priority(config.settings.job_nice)

@@ -7,11 +7,10 @@ import secrets
 import time
 from typing import Any, Final
 
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import unexpected_answer
-from service.logs import request_facts
+from service.logs import get_logger, request_facts
 from service.metrics import RequestMetrics
 
 HEADER: Final = b"x-request-id"
@@ -34,7 +33,7 @@ class AccessLog:
     def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
         self._app = app
         self._counts = counts
-        self._log: Any = structlog.get_logger("parsebank.requests").bind()
+        self._log: Any = get_logger("parsebank.requests").bind()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -10,12 +10,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    ConfigDict,
     Field,
     StrictInt,
     StringConstraints,
@@ -27,6 +29,8 @@ from service.parsers.files import locked, read_file, read_object
 from syntax.errors import ModelLoadError
 from syntax.files import write_whole
 from syntax.strict_json import parse_json
+
+T = TypeVar("T")
 
 FILE_NAME: Final = "registry.json"
 FORMAT: Final = 1
@@ -98,14 +102,18 @@ class ModelRecord:
 class _Registry(BaseModel):
     """Content of ``registry.json``; its records share ``common``."""
 
+    # Built at the first use, as `_adapter`: processes that parse read no records.
+    model_config = ConfigDict(defer_build=True)
+
     format: Literal[1]
     common: dict[str, Any] = {}
     models: dict[str, dict[str, Any]]
 
 
-# The dataclasses themselves check nothing: what we make ourselves is right.
-_RECORD: Final = TypeAdapter(ModelRecord)
-_FILE: Final = TypeAdapter(RecordedFile)
+@cache
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Checks what is read; the dataclasses check nothing, for what we make ourselves is right."""
+    return TypeAdapter(kind)
 
 
 def model_card(path: Path) -> dict[str, Any]:
@@ -152,7 +160,7 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
         for name, entry in registry.models.items():
             place = (name,)
             given = {**registry.common, **entry, "name": name}
-            records[name] = _RECORD.validate_python(given)
+            records[name] = _adapter(ModelRecord).validate_python(given)
     except ValueError as error:
         raise _unreadable(where, _fault(error, place)) from None
     return records
@@ -160,9 +168,10 @@ def parse_records(text: str, where: str) -> dict[str, ModelRecord]:
 
 def recorded_file(entry: Any, where: str) -> RecordedFile:
     try:
-        return _FILE.validate_python(entry)
+        found: RecordedFile = _adapter(RecordedFile).validate_python(entry)
     except ValueError as error:
         raise _unreadable(where, _fault(error)) from None
+    return found
 
 
 def _fault(error: ValueError, place: tuple[str, ...] = ()) -> str:

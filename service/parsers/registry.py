@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from service.parsers.base import Backend, ModelFile, Parser, ParserIdentity
 from service.parsers.discovery import models_in
@@ -23,11 +23,13 @@ from service.parsers.text.backend import TEXT_PARSER
 from service.parsers.udpipe.backend import UDPIPE
 from service.parsers.udpipe2.backend import UDPIPE_SERVICE
 from service.parsers.words.backend import WORD_PARSER
-from service.settings import Settings
 from syntax import Registry
 from syntax.errors import ModelLoadError, UnknownLanguageError, UnknownParserError
 from syntax.fingerprint import file_sha256
 from syntax.registry import unknown_name
+
+if TYPE_CHECKING:
+    from service.settings import Settings
 
 BACKENDS: Registry[Backend] = Registry("parser backend", UnknownParserError)
 """Backends by versioned name; a new way to read a library's output is a new version."""

@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-import structlog
-
 from featurestore import DatasetHandle, ExampleRow, FeatureStore
 from featurestore.tables.buffer import WriteBuffer
+from service.logs import get_logger
 from service.pipeline.records import FeatureAnswer, ItemFeatures
 from service.tokenizers import LoadedTokenizer
 from syntax import fingerprint
@@ -42,7 +41,7 @@ MOST_SEGMENTS: Final = 8
 REMEMBERED: Final = 50_000
 """Examples remembered as appended, which are skipped (10 MB)."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

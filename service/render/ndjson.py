@@ -11,16 +11,15 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import structlog
-
 from service.errors import error_body, named_error, unexpected_body
+from service.logs import get_logger
 from service.pipeline.pipeline import FeaturePipeline
 from service.pipeline.plan import Plan
 from service.pipeline.records import FeatureAnswer
 from service.render.json import dump, item_content, makers
 from syntax.errors import ParsebankError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def render_ndjson(answer: FeatureAnswer) -> bytes:

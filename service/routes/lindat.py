@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any, Final
 
-import structlog
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from service.errors import error_headers, named_error, status_of
 from service.lindat import LindatAnswer, lindat_models, process, read_fields, read_request
 from service.lindat.request import INPUTS, OUTPUTS
+from service.logs import get_logger
 from service.routes.answers import kept_headers
 from service.routes.streams import while_connected
 from service.services import Services, UsesServices
@@ -46,7 +46,7 @@ class _PlainErrors(APIRoute):
 GET_CHARACTERS: Final = 2_000
 """Longest data in a query: 350 words, which take 40 ms."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 router = APIRouter(prefix="/api", tags=["lindat"], route_class=_PlainErrors)
 

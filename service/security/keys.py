@@ -17,9 +17,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
-import structlog
 from limits import RateLimitItem
 
+from service.logs import get_logger
 from service.security.rates import parse_rate
 from service.security.rules import ROLES, Role, may
 from syntax.errors import ForbiddenError, SpecError, UnauthorizedError
@@ -32,7 +32,7 @@ PREFIX: Final = "pb_"
 _RECHECK_SECONDS: Final = 1.0
 _ID_LENGTH: Final = 8
 
-_log = structlog.get_logger("parsebank.security")
+_log = get_logger("parsebank.security")
 
 
 @dataclass(frozen=True)

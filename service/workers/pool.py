@@ -9,8 +9,7 @@ from contextvars import Context
 from functools import partial
 from typing import Final
 
-import structlog
-
+from service.logs import get_logger
 from service.parsers import BACKENDS, Limits, ModelFile, ParseInput
 from service.parsers.base import Outcome
 from service.settings import Settings
@@ -30,7 +29,7 @@ COUNTED_AT_ONCE: Final = 100_000
 
 _MIB = 1024 * 1024
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class WorkerPool:

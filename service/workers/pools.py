@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextman
 from contextvars import Context
 from typing import Final
 
-import structlog
-
+from service.logs import get_logger
 from service.parsers import BACKENDS, ModelFile, ParseInput
 from service.parsers.base import Outcome
 from service.settings import Settings
@@ -21,7 +20,7 @@ from service.workers.slow import SlowTexts
 from service.workers.stats import StatsByParser
 from syntax.errors import ConflictError, DeadlineError, OverloadedError, WorkError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _Key = tuple[str, str]
 

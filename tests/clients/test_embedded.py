@@ -209,3 +209,20 @@ def test_an_embedded_service_is_silent_unless_asked(tmp_path, monkeypatch, level
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert ("route=/parse" in done.stderr) if level else done.stderr == ""
+
+
+KEPT_OUT = """
+import sys
+from service.processes import without_pandas
+import pyarrow as pa
+
+without_pandas()
+pa.table({"word": ["bird"]})
+assert "pandas" not in sys.modules
+import pandas
+"""
+
+
+def test_a_process_of_ours_keeps_pandas_from_pyarrow_alone():
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", KEPT_OUT], check=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from syntax.errors import MissingExtraError
-from syntax.extras import install_command, missing_extra
+from syntax.extras import absent, install_command, missing_extra
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("syntax", "featurestore", "service", "clients", "trainer")
@@ -103,3 +103,20 @@ def test_pip_takes_the_command_as_it_stands(tmp_path: Path, flags: list[str]) ->
     assert told.startswith("pip install -c ")
     line = told.replace("pip install", f"{python} -m pip install --quiet --no-deps --dry-run", 1)
     subprocess.run(line, shell=True, check=True)
+
+
+def test_an_import_meets_no_absent_package_and_finds_it_later():
+    code = """
+from syntax.extras import absent
+with absent("wave"):
+    try:
+        import wave
+    except ModuleNotFoundError as error:
+        assert error.name == "wave"
+    else:
+        raise AssertionError("it was found")
+import wave
+with absent("wave"):  # what is imported stays
+    import wave
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

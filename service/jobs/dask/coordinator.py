@@ -18,8 +18,6 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final
 
-import structlog
-
 from service.jobs.dask.cluster import Cluster, ClusterLostError, News
 from service.jobs.dask.task import Assignment, Message
 from service.jobs.database import database_url, open_database
@@ -28,6 +26,7 @@ from service.jobs.queue import Claims, JobQueue, LeaseLostError
 from service.jobs.records import Counts, Shard
 from service.jobs.staging import StagingArea, read_shard
 from service.jobs.worker import InFlightLog, RunInterruptedError, StepTimer, TaskError, settling
+from service.logs import get_logger
 from service.settings import Settings
 from syntax.errors import WorkerDiedError
 
@@ -40,7 +39,7 @@ TICK_SECONDS: Final = 0.1
 LOOK_SECONDS: Final = 1.0
 """Pause between two checks whether a shard's lease is kept and its worker is heard of."""
 
-_LOG = structlog.get_logger("parsebank.jobs")
+_LOG = get_logger("parsebank.jobs")
 
 
 class Coordinator:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from syntax.errors import MissingExtraError
-from syntax.extras import absent, install_command, missing_extra
+from syntax.extras import install_command, missing_extra
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("syntax", "featurestore", "service", "clients", "trainer")

@@ -23,8 +23,8 @@ class Rates:
     Attributes:
         udpipe_ms: CPU milliseconds of a text from upload to stored features with UDPipe
             (XNLI, results/backfill-2026-11-22.json: 25 s for 9,999 texts).
-        neural: How many times as long our own neural parser takes without a GPU
-            (results/parsers-2026-11-23.json).
+        own: How many times as long the parser in the box takes without 8-bit instructions
+            (backfill of XNLI, docs/models.md).
         parse_bytes, example_bytes: Stored bytes of a parse, and of an example without matrices
             (10^6 rows of benchmarks/scale.py).
         footer_bytes: Of Parquet footers, for each parse, likewise.
@@ -42,7 +42,7 @@ class Rates:
     """
 
     udpipe_ms: float = 2.5
-    neural: float = 7.7
+    own: float = 1.4
     parse_bytes: float = 498
     example_bytes: float = 162
     footer_bytes: float = 14
@@ -163,7 +163,7 @@ def parsing(sentences: int, rates: Rates, prices: Prices) -> str:
     """Hours of parsing by cores."""
     rows: list[tuple[object, ...]] = []
     per_commit = rates.shard_ms / rates.shard
-    for name, times in (("UDPipe", 1.0), ("own parser without a GPU", rates.neural)):
+    for name, times in (("UDPipe", 1.0), ("parser in the box", rates.own)):
         hours = sentences * (rates.udpipe_ms * times + per_commit) / 3.6e6
         by_cores = (hours / cores for cores in (16, 256, 1024))
         rows.append((name, hours, *by_cores, hours * prices.core_hour))

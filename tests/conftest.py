@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.once import made_once
+
 # xdist runs a process on each core: several threads of torch in each would wait for each other, and
 # losses are compared bit by bit.
 for library in ("OMP", "MKL", "OPENBLAS"):
@@ -25,6 +27,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests of services, kills and leases wait for a sixth of the time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real treebanks, models, tokenizers and benchmarks (``PARSEBANK_DATA``)."""
@@ -38,11 +45,18 @@ def data_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
-def parser_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a test run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def parser_run(common: Path) -> Path:
     """Output of a run that trained a tiny parser."""
     from tests.word_parser import train_parser
 
-    return train_parser(tmp_path_factory.mktemp("own"))
+    return made_once(common / "own" / "run", lambda: train_parser(common / "own"))
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +65,7 @@ def exported_parser(parser_run: Path) -> Path:
     from tests.word_parser import run_command
 
     folder = parser_run.with_name("exported")
-    run_command("export-parser", parser_run, folder)
-    return folder
+    return made_once(folder, lambda: run_command("export-parser", parser_run, folder))
 
 
 @pytest.fixture(scope="session")
@@ -61,5 +74,5 @@ def own_models(exported_parser: Path) -> Path:
     from tests.word_parser import run_command
 
     folder = exported_parser.with_name("models")
-    run_command("models", "add", "tiny", "--from", exported_parser, "--models-dir", folder)
-    return folder
+    added = ("models", "add", "tiny", "--from", exported_parser, "--models-dir", folder)
+    return made_once(folder, lambda: run_command(*added))

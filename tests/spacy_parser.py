@@ -21,8 +21,8 @@ LONG = ("He came , he saw , he won , and then the man went home again .", "word 
 """Texts that tests of long sentences parse: the pipeline learns that each is one sentence."""
 
 
-def write_pipeline(folder: Path) -> Path:
-    """Train for a moment; gives the models folder with ``spacy/tiny``."""
+def write_pipeline(folder: Path) -> None:
+    """Train ``spacy/tiny`` for a moment, into a models folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
@@ -41,9 +41,8 @@ def write_pipeline(folder: Path) -> Path:
         optimizer = nlp.initialize(lambda: examples)
         for _ in range(40):
             nlp.update(examples, sgd=optimizer)
-        (folder / "spacy").mkdir()
+        (folder / "spacy").mkdir(parents=True)
         nlp.to_disk(folder / "spacy" / "tiny")
-    return folder
 
 
 def _chain(text: str) -> tuple[str, str, list[int], str]:

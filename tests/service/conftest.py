@@ -17,6 +17,7 @@ from service.app import create_app
 from service.models.add import add_remote
 from service.parsers import Parser, find_parser, load_parser
 from service.settings import Settings
+from tests.once import made_once
 from tests.spacy_parser import NAME as SPACY
 from tests.spacy_parser import write_pipeline
 from tests.word_parser import load_added, run_command
@@ -113,9 +114,10 @@ def stanza_french(data_dir: Path) -> Parser:
 
 
 @pytest.fixture(scope="session")
-def spacy_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spacy_models(common: Path) -> Path:
     """A models folder with a tiny spaCy pipeline."""
-    return write_pipeline(tmp_path_factory.mktemp("spacy"))
+    folder = common / "with-spacy" / "models"
+    return made_once(folder, lambda: write_pipeline(folder))
 
 
 @pytest.fixture(scope="session")

@@ -178,6 +178,17 @@ def page(accounts: Iterable[Mapping[str, Any]]) -> str:
     return "\n\n".join((*parts, *map(_section, ordered))) + "\n"
 
 
+def _ran(one: Mapping[str, Any]) -> str:
+    """When, for how long, and what to ask a history for that may have changed since."""
+    code = " ".join(ROWS[one["row"]].code)
+    hours = (
+        f", {one['training_seconds'] / 3600:.1f} hours" if one["training_seconds"] >= 180 else ""
+    )
+    commit = one["commit"].removesuffix("-dirty")
+    since = f"; changes since: `git log {commit}.. -- {code}`" if code else ""
+    return f"{one['when'][:10]}{hours}{since}"
+
+
 def _section(one: Mapping[str, Any]) -> str:
     """The claim, verdict, rule, reductions and first figures; the rest stays in the JSON."""
     row, began = ROWS[one["row"]], one.get("designed")
@@ -189,6 +200,7 @@ def _section(one: Mapping[str, Any]) -> str:
         "power": str(row.design or ""),
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
+        "ran": _ran(one),
         "run again": f"`{one['command']}`",
     }
     listings = [

@@ -36,8 +36,8 @@ KEEP_ALIVE_SECONDS: Final = 75
 SWITCH_SECONDS: Final = 0.0005
 """Time that a computing thread may keep the event loop waiting, instead of Python's 5 ms."""
 
-_COLLECTED_AFTER: Final = (700, 10, 1000)
-"""Python's own, but all objects are gone through a hundred times less often: it stops every request
+_SELDOM: Final = 100
+"""How many times less often than by default all objects are gone through: it stops every request
 for .1 to .2 s, and finds no cycle, for requests leave none."""
 
 _MARGIN_SECONDS: Final = 10.0
@@ -85,7 +85,8 @@ class Server(uvicorn.Server):
         # What is there by now stays; going through it again would pause every request in sight.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*_COLLECTED_AFTER)
+        young, middle, old = gc.get_threshold()
+        gc.set_threshold(young, middle, _SELDOM * old)
         for bound in sockets or []:
             keys = self._settings.keys_file is not None
             address, port = bound.getsockname()[:2]

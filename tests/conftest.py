@@ -48,7 +48,7 @@ def data_dir() -> Path:
 def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all processes of a test run share."""
     own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    return own.parent if own.name.startswith("popen-") else own  # that of a process of xdist
 
 
 @pytest.fixture(scope="session")

@@ -37,8 +37,8 @@ SWITCH_SECONDS: Final = 0.0005
 """Time that a computing thread may keep the event loop waiting, instead of Python's 5 ms."""
 
 _SELDOM: Final = 100
-"""How many times less often than by default all objects are gone through: it stops every request
-for .1 to .2 s, and finds no cycle, for requests leave none."""
+"""So many times less often than by default are all objects gone through, which stops every request
+for .1 to .2 s: requests leave no cycle to be found."""
 
 _MARGIN_SECONDS: Final = 10.0
 _QUIET_SECONDS: Final = 3.0

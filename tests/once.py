@@ -1,4 +1,4 @@
-"""What several processes of a test run use, made by the first of them."""
+"""Folders that the processes of a test run share: the first of them makes each."""
 
 from __future__ import annotations
 

@@ -180,13 +180,13 @@ def page(accounts: Iterable[Mapping[str, Any]]) -> str:
 
 def _ran(one: Mapping[str, Any]) -> str:
     """When, for how long, and what to ask a history for that may have changed since."""
-    code = " ".join(ROWS[one["row"]].code)
-    hours = (
-        f", {one['training_seconds'] / 3600:.1f} hours" if one["training_seconds"] >= 180 else ""
-    )
-    commit = one["commit"].removesuffix("-dirty")
-    since = f"; changes since: `git log {commit}.. -- {code}`" if code else ""
-    return f"{one['when'][:10]}{hours}{since}"
+    facts = one["when"][:10]
+    if one["training_seconds"] >= 180:
+        facts += f", {one['training_seconds'] / 3600:.1f} hours"
+    if code := " ".join(ROWS[one["row"]].code):
+        commit = one["commit"].removesuffix("-dirty")
+        facts += f"; changes since: `git log {commit}.. -- {code}`"
+    return str(facts)
 
 
 def _section(one: Mapping[str, Any]) -> str:

@@ -160,6 +160,7 @@ def test_translations_are_joined_by_line(store):
     assert sorted(batch["example_id"]) == ["dev-1", "dev-2", "dev-4"]
 
 
+@pytest.mark.slow
 def test_blind_files_are_stored_without_labels(store, benchmark_files):
     for part, label in ((("tydiqa", "dev", "en"), "answers"), (("cola", "test", "en"), "label")):
         name, split, lang = part

@@ -142,6 +142,7 @@ def cut(path: Path, to: Path, columns: int) -> Path:
     return to
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file", "columns"),
     [

@@ -71,6 +71,7 @@ def test_parse_names_a_bad_text_and_shows_the_others(parsebank):
     assert "Error: empty_text: " in result.stderr
 
 
+@pytest.mark.slow
 def test_a_text_that_is_the_name_of_a_file_is_parsed_with_a_note(parsebank, tmp_path):
     file = tmp_path / "story.txt"
     file.write_text("Bees dance.")
@@ -102,6 +103,7 @@ def test_parse_names_standard_input_that_is_not_utf8(parsebank):
     assert result.stderr == "Error: byte 3 of standard input is not UTF-8; convert it first\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--lines",), ("--lines", "--tokens")])
 def test_a_text_from_windows_is_parsed_as_any_other(parsebank, options):
     given = ("parse", "-", "--lang", "en", "--format", "conllu", *options)
@@ -117,6 +119,7 @@ def test_a_byte_order_mark_is_no_part_of_a_token(parsebank, tmp_path):
     assert "\n1\tDogs\t" in result.stdout
 
 
+@pytest.mark.slow
 def test_without_a_language_it_is_the_parsers_or_the_services(parsebank, monkeypatch):
     monkeypatch.setenv("PARSEBANK_LANG", "xx")
     assert "'xx'" in parsebank("parse", "Bonjour.").stderr
@@ -223,6 +226,7 @@ def test_parse_writes_a_line_per_text(parsebank):
     assert "empty_text" in result.stderr
 
 
+@pytest.mark.slow
 def test_parse_splits_long_sentences_when_asked(parsebank, monkeypatch):
     monkeypatch.setenv("PARSEBANK_MAX_WORDS_PER_SENTENCE", "5")
     text = "one two three four five six seven eight"

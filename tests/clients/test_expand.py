@@ -178,6 +178,7 @@ def test_options_that_contradict_expansion_are_refused(parsebank, options, told)
     assert told in result.stderr
 
 
+@pytest.mark.slow
 def test_a_french_text_reads_as_in_the_release(data_dir, tmp_path) -> None:
     """Words that the release's own converter gives for this text, with the same model."""
     spec = DatasetSpec("any", "dev", "fr", ("text",), mode="sentence")

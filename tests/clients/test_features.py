@@ -250,6 +250,7 @@ def test_every_option_is_in_the_guide(name: str) -> None:
     assert f"`{name}`" in (DOCS / "features.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_features_limits_the_size_of_matrices(tmp_path: Any) -> None:
     limits: dict[str, Any] = {"max_matrix_pieces": 16, "max_matrix_cells": 1_000}
     with Client.embedded(str(tmp_path / "store"), workers=1, **limits) as client:

@@ -147,6 +147,7 @@ def test_a_truncated_archive_is_an_error(tmp_path):
             list(MICROBERT.read(path, "train", "wo"))
 
 
+@pytest.mark.slow
 def test_an_archive_is_not_unpacked_into_memory(tmp_path):
     page = b"<p>" + b"bees " * 20_000
     archive = tmp_path / "pages.tar.gz"

@@ -84,6 +84,7 @@ def test_windows_line_ends_and_byte_order_mark_are_dropped(tmp_path):
     assert item.segments[0].conllu == f"# sent_id = s\n{line}".replace("\r", "") + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     ["UD_English-EWT/en_ewt-ud-dev.conllu", "UD_Vietnamese-VTB/vi_vtb-ud-dev.conllu"],

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from featurestore.maintenance.validate import changed_examples, validate_store
 from syntax import fingerprint
 
 
+@pytest.mark.slow
 def test_changed_content_is_counted_and_named(filled, handle, rows, run) -> None:
     assert changed_examples(filled) == []
     version = filled.dataset("pairs").version

@@ -121,6 +121,7 @@ def packed(held: list[int], target: int, ratio: float) -> tuple[list[int], int]:
     return joined, sum(size for size, one in zip(joined, bins, strict=True) if len(one) > 1)
 
 
+@pytest.mark.slow
 def test_a_compacted_table_is_left_alone(table) -> None:
     for number in range(60):
         table.append(rows(number, number + 100, part="c d/%" if number % 3 else "a"))
@@ -134,6 +135,7 @@ def test_a_compacted_table_is_left_alone(table) -> None:
     assert table.snapshot().version == version
 
 
+@pytest.mark.slow
 def test_only_small_files_are_written_again(table) -> None:
     for number in range(120):
         table.append(rows(number))
@@ -162,6 +164,7 @@ def test_writers_join_many_small_files(table) -> None:
     assert stored(table, version=JOIN_EVERY) == list(range(JOIN_EVERY))
 
 
+@pytest.mark.slow
 def test_rows_of_newer_files_come_first_in_a_joined_one(table) -> None:
     for number in range(0, 3 * JOIN_EVERY, 3):
         table.append(rows(number, number + 1, number + 2, size=10))
@@ -175,12 +178,14 @@ def test_rows_of_newer_files_come_first_in_a_joined_one(table) -> None:
         assert (seq // 3 == sorted(seq // 3, reverse=True)).all()
 
 
+@pytest.mark.slow
 def test_writers_leave_few_small_files_alone(table) -> None:
     for number in range(JOIN_EVERY + 1):
         table.append(rows(number, size=10, part=f"{number % 5}"))
     assert len(table.snapshot().files) == JOIN_EVERY + 1
 
 
+@pytest.mark.slow
 def test_a_writer_that_loses_the_race_to_join_goes_on(table, caplog) -> None:
     for number in range(JOIN_EVERY - 1):
         table.append(rows(number, size=10))
@@ -237,6 +242,7 @@ def test_compactions_at_once_leave_each_row_once(filled, records) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_join_that_fails_does_not_fail_the_append(table, caplog) -> None:
     for number in range(JOIN_EVERY - 1):
         table.append(rows(number, size=10))
@@ -248,6 +254,7 @@ def test_a_join_that_fails_does_not_fail_the_append(table, caplog) -> None:
     assert table.open().transaction_version("last") == 1
 
 
+@pytest.mark.slow
 def test_readers_follow_parses_that_writers_join(store, records) -> None:
     with open_store(store.uri) as reader:
         for number in range(JOIN_EVERY + 5):

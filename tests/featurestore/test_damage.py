@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from featurestore import open_store
 
 from .damages import check_many, fill
 
 
+@pytest.mark.slow
 def test_a_changed_bit_is_found_and_nothing_wrong_is_read(
     tmp_path: Path, handle, records, rows
 ) -> None:

@@ -96,6 +96,7 @@ def check(store: FeatureStore) -> StoreError | None:
     return None
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_in_mid_commit_leaves_no_half_commit(small_disk) -> None:
     kept = records_of("kept")
     with open_store(small_disk / "store") as store:

@@ -60,6 +60,7 @@ def test_evict_deletes_the_oldest_until_the_bound_holds(store) -> None:
     assert 400 < report.evicted < 700
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [JOIN_EVERY - 10, JOIN_EVERY], ids=["compacted", "by writers"])
 def test_evict_deletes_the_oldest_of_files_that_were_joined(store, groups) -> None:
     made = fill(store, groups, size=20)

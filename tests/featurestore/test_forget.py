@@ -148,6 +148,7 @@ def test_the_age_of_a_version_counts_from_the_next(filled) -> None:
     assert versions(log, "json")[0] == INTERVAL - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pinned", [[], [4]])
 def test_versions_that_a_killed_vacuum_took_apart_are_gone_by_name(filled, pinned) -> None:
     commit(filled, 3 * INTERVAL)

@@ -130,6 +130,7 @@ def test_a_dataset_that_fills_no_batch_is_refused(datasets) -> None:
         FeatureMixture(datasets, batch_size=2, world_size=9)
 
 
+@pytest.mark.slow
 def test_the_order_in_which_datasets_are_named_has_no_effect(datasets) -> None:
     weights = {"large": 0.1, "middle": 0.2, "small": 0.3}
 

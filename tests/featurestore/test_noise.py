@@ -48,6 +48,7 @@ def test_store_describes_the_noise_as_its_own_parser(noisy: FeatureStore) -> Non
     assert data.fingerprints != noisy.dataset("pairs").fingerprints
 
 
+@pytest.mark.slow
 def test_noise_in_the_dataset_itself_is_chosen_as_another_parser(whole: FeatureStore) -> None:
     before = whole.dataset("pairs")
     for _ in range(2):
@@ -67,6 +68,7 @@ def test_a_second_run_writes_nothing(noisy: FeatureStore) -> None:
     assert noisy.dataset("noisy").version == version
 
 
+@pytest.mark.slow
 def test_noise_writes_parses_that_another_writer_deleted(noisy: FeatureStore) -> None:
     noise = Noise(0.3, ("heads", "labels"))
     with open_store(noisy.uri, refresh_seconds=3600) as other:

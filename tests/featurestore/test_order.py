@@ -247,6 +247,7 @@ def test_a_round_depends_on_its_start_alone(sizes, world, data) -> None:
     assert of.left(after) == len(whole) - done
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 5), max_size=30), worlds)
 def test_drop_last_leaves_only_whole_rounds(sizes, world) -> None:
     ends = np.cumsum(sizes, dtype=np.int64)

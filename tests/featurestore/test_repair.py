@@ -168,6 +168,7 @@ def lengthen(file: Path) -> None:
         opened.write(b"PAR1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", [tear, zero_pages, lengthen, Path.unlink])
 def test_damaged_files_of_every_table_are_found_and_taken_out(every_table, run, harm) -> None:
     assert run("validate").exit_code == 0
@@ -252,6 +253,7 @@ def cut_end(file: Path) -> None:
         entry.write('{"txn":')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 4])
 @pytest.mark.parametrize("damage", [empty, zero, tear, cut_end, Path.unlink])
 @pytest.mark.parametrize("table", ["parses", "dataset"])
@@ -382,6 +384,7 @@ def test_rows_of_files_that_were_joined_before_a_log_starts_are_kept(whole, reco
     assert has_all(whole, records, rows)
 
 
+@pytest.mark.slow
 def test_a_pin_that_needs_a_damaged_entry_is_named(whole) -> None:
     data = whole.dataset("pairs", version=2)
     data.pin("paper")

@@ -162,6 +162,7 @@ def test_a_data_file_that_was_torn_after_its_keys_were_kept_is_found(table, kept
     assert list(lookup.unreadable) == [torn.path]
 
 
+@pytest.mark.slow
 def test_runs_that_are_joined_leave_no_files_behind(table, cache) -> None:
     rng = np.random.default_rng(1)
     keys = keys_from(rng, 3 * KEPT_KEYS)

@@ -263,6 +263,7 @@ def damaged(store, handle, row, **columns) -> list[str]:
     return [problem.message for problem in report.problems if problem.row == row.example_id]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [

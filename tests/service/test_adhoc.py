@@ -150,6 +150,7 @@ async def test_features_of_pairs_have_a_table_of_their_own(client, app) -> None:
         assert batch[name][0].tolist() == example[name]
 
 
+@pytest.mark.slow
 async def test_shutdown_commits_and_a_restart_repeats_nothing(serve, make_settings) -> None:
     for texts in (["One.", "Two."], ["Two.", "Three.", "One."]):
         async with serve(commit_seconds=3600) as client:

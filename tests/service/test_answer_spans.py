@@ -60,6 +60,7 @@ def flat_segment(ids: np.ndarray, offsets: np.ndarray) -> SegmentFeatures:
     return SegmentFeatures(ids, head, number, tag, tag, 0 * number, offsets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "count", "exact"),
     [

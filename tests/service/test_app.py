@@ -90,6 +90,7 @@ def test_serve_refuses_a_public_address_in_words(tmp_path: Path) -> None:
     assert "--allow-remote" in result.output
 
 
+@pytest.mark.slow
 def test_models_commands_list_and_verify(tmp_path: Path) -> None:
     (tmp_path / "german-broken.udpipe").write_bytes(b"garbage")
     listed = CliRunner().invoke(build_app(), ["models", "list"])

@@ -115,6 +115,7 @@ async def test_a_malformed_body_is_a_named_4xx(client: httpx.AsyncClient, conten
     assert set(response.json()) == {"error_type", "message", "detail"}
 
 
+@pytest.mark.slow
 async def test_a_corrupt_model_is_503_and_other_parsers_answer(serve, tmp_path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
@@ -206,6 +207,7 @@ async def test_a_worker_killed_in_the_middle_costs_no_text(serve: Callable[..., 
         assert died in metrics
 
 
+@pytest.mark.slow
 async def test_overload_is_429_with_retry_after(serve: Callable[..., Any]) -> None:
     async with serve(max_queued_words=1_000, workers=1) as client:
         busy = {"text": "word " * 1_000, "mode": "sentence", "store": False}

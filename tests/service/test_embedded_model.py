@@ -97,6 +97,7 @@ def test_a_tokenizer_trained_twice_has_the_same_bytes(tmp_path: Path) -> None:
     assert one.read_bytes() == two.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_shipped_tokenizer_is_what_its_script_makes(tmp_path: Path, data_dir: Path) -> None:
     texts = sentence_texts(data_dir / "treebanks" / "UD_English-EWT")
     save_tokenizer(train_tokenizer(texts), tmp_path)

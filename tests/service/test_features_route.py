@@ -276,6 +276,7 @@ async def test_unknown_stored_features_are_404(client, path, status, error_type)
         assert response.json()["detail"]["keys"] == ["0" * 32]
 
 
+@pytest.mark.slow
 async def test_segments_are_limited(serve: Callable[..., Any]) -> None:
     async with serve(max_items=3, max_matrix_pieces=12, max_matrix_cells=200) as client:
         body = {"examples": [PAIR, PAIR]}

@@ -85,6 +85,7 @@ async def test_a_format_by_an_unknown_name_is_refused(client, query) -> None:
     assert (response.status_code, response.json()["error_type"]) == (422, "spec")
 
 
+@pytest.mark.slow
 @given(st.text())
 @settings(max_examples=200)
 async def test_no_header_breaks_the_choice(header: str) -> None:
@@ -208,6 +209,7 @@ async def test_a_request_that_cannot_be_queued_has_a_status(serve: Callable[...,
 # The deadline of one request.
 
 
+@pytest.mark.slow
 async def test_request_may_set_a_shorter_deadline(serve: Callable[..., Any]) -> None:
     async with serve(workers=1, job_workers=0) as client:
         await ask(client, text="Warm.")

@@ -237,6 +237,7 @@ def by_setting(file: KeyFile, monkeypatch: pytest.MonkeyPatch) -> KeyFile:
     return file
 
 
+@pytest.mark.slow
 def test_a_key_made_by_the_command_opens_the_service(by_setting: KeyFile) -> None:
     limits = ("--rate-limit", "5/second", "--expires", "2099-12-31")
     made = run("add", "ada", "--role", "parse", *limits)

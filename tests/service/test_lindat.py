@@ -243,6 +243,7 @@ async def test_a_long_sentence_in_running_text_is_cut_and_marked(client: httpx.A
     assert conllu.count("ContinuedSentence=Yes") == len(sentences) - 2
 
 
+@pytest.mark.slow
 async def test_a_book_is_parsed_by_its_paragraphs(serve: Callable[..., Any]) -> None:
     paragraph = "It works. I can't wait!\nTime flies like an arrow.\n \n"
     book = "".join(f"{number} {paragraph}" for number in range(200))

@@ -87,6 +87,7 @@ async def test_lindat_unreadable_data_is_400(
     assert response.headers["content-type"].startswith("text/plain")
 
 
+@pytest.mark.slow
 async def test_a_full_queue_is_429_and_a_large_body_413(serve: Callable[..., Any]) -> None:
     busy = {"data": "word " * 900, "tokenizer": "presegmented", "parser": ""}
     async with serve(

@@ -68,6 +68,7 @@ async def serving(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
+@pytest.mark.slow
 async def test_odd_files_are_listed_with_their_problem_beside_the_others(models_dir: Path) -> None:
     async with serving(models_dir) as client:
         models = {model["name"]: model for model in (await client.get("/models")).json()}
@@ -92,6 +93,7 @@ def test_the_commands_name_them_too(models_dir: Path) -> None:
     assert {name for name, problem in problems.items() if problem} == {*ODD}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["/dev/zero", "nothing", "pipe.udpipe", "folder.udpipe"])
 @pytest.mark.parametrize("name", ["registry.json", "stanza/resources.json"])
 async def test_damaged_model_list_affects_only_its_folder(models_dir, name, what) -> None:

@@ -174,6 +174,7 @@ async def test_large_sentences_are_refused_before_they_are_drawn(serve) -> None:
         assert (await refused(client, conllu=chained(1_001)))[0] == "sentence_too_long"
 
 
+@pytest.mark.slow
 async def test_drawings_take_turns_and_are_refused_beyond_a_few(client) -> None:
     body = {"conllu": chained(1_000)}
     drawing = [asyncio.create_task(client.post("/draw", json=body)) for _ in range(16)]

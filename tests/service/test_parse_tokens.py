@@ -95,6 +95,7 @@ async def test_long_sentences_are_refused_or_cut_and_marked(serve: Callable[...,
         assert all("ContinuedSentence=Yes" in (one.words[0].misc or "") for one in others)
 
 
+@pytest.mark.slow
 async def test_another_limit_splits_anew(serve: Callable[..., Any], tmp_path: Path) -> None:
     body = {"text": LONG, "mode": "sentence", "long_sentences": "split"}
     found = {}

@@ -105,6 +105,7 @@ def test_a_backend_gives_spans_into_the_text_as_received(parser, text, mode) -> 
     assert "".join(written.split()) == "".join(text.split())
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(st.sampled_from(SCRAPS), st.text(CHARACTERS, max_size=8)), max_size=8))
 def test_a_backend_reads_any_text_or_finds_no_word_in_it(parser: Parser, scraps: list[str]) -> None:

@@ -115,6 +115,7 @@ async def test_what_another_process_parsed_is_shown_at_once(serve) -> None:
         assert [answer.status_code for answer in answers] == [200, 200]
 
 
+@pytest.mark.slow
 async def test_ready_answers_outlive_whatever_deletes_nothing(serve) -> None:
     async with serve(**QUICK, commit_seconds=0.05) as client:
         for _ in range(3):
@@ -157,6 +158,7 @@ async def test_a_pin_and_a_waiting_job_that_hold_the_text_are_named(serve) -> No
         assert (await client.delete(f"/parses/{key}")).json()["jobs"] == []
 
 
+@pytest.mark.slow
 async def test_requests_during_deletions_leave_a_whole_store(serve) -> None:
     """Texts are asked for and deleted at once: no row of adhoc is left without its parse."""
     texts = [f"Sentence {number} comes and goes." for number in range(6)]

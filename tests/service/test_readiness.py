@@ -101,6 +101,7 @@ async def test_parts_out_of_order_are_named_and_come_back(
         assert "ok" in await ready(client)
 
 
+@pytest.mark.slow
 async def test_readiness_hides_its_reasons_from_untrusted_callers(serve, tmp_path) -> None:
     secret, _ = KeyFile(tmp_path / "keys.json").add("ada", role="read")
     by_key = {"X-API-Key": secret}

@@ -168,6 +168,7 @@ def add_model(folder: Path, name: str) -> Path:
     return Path(shutil.copy(bundled_models_dir() / "english-ewt.udpipe", folder / name))
 
 
+@pytest.mark.slow
 async def test_a_new_default_parser_answers_at_once(serve, models_dir) -> None:
     async with serve(models_dir=models_dir, **QUICK) as client:
         ways = Ways(client.app, client)
@@ -268,6 +269,7 @@ async def pair(
         yield first, second
 
 
+@pytest.mark.slow
 @given(st.lists(requests, min_size=1, max_size=12))
 @example([(BODIES[0], "?format=arrow", "", "identity", held) for held in ("", "", "", "*")])
 @settings(max_examples=10)

@@ -327,6 +327,7 @@ async def test_clients_name_a_rate_limit(serve: Callable[..., Any]) -> None:
     assert refused.value.detail["retry_after"] > 3000
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_the_key(service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["jobs", "list", "--url", service.url]
     monkeypatch.setenv("PARSEBANK_API_KEY", service.key)

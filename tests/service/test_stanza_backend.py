@@ -62,6 +62,7 @@ def rows(parse: Parse) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_stanzas_own_pipeline(
     stanza_french: Parser, folder: Path, data_dir: Path
 ) -> None:
@@ -282,6 +283,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_error_has_the_install_line(folder: Path, tmp_path: Path) -> None:
     installed = Path(sysconfig.get_paths()["purelib"])
     for path in installed.iterdir():

@@ -135,6 +135,7 @@ def test_a_long_text_is_read_in_windows(parser: Parser) -> None:
     assert parse.text == paragraph
 
 
+@pytest.mark.slow
 def test_a_sentence_that_no_window_holds_is_read_in_several(parser: Parser) -> None:
     text = "and then " * 450
     (parse,) = parses(parser, [ParseInput("sentence", text=text)])

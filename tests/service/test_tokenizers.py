@@ -218,6 +218,7 @@ FINGERPRINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FINGERPRINTS)
 def test_real_tokenizers_are_read_without_transformers_and_keep_their_identity(
     data_dir: Path, name: str

@@ -59,6 +59,7 @@ def test_any_text_parses_with_tiled_spans_or_has_no_word(english: Parser, text: 
             DependencyTree(parse.head[first:end], ["_"] * (end - first))
 
 
+@pytest.mark.slow
 def test_tokens_agree_with_those_in_udpipes_own_output(english: Parser, data_dir: Path) -> None:
     model = ufal.udpipe.Model.load(str(data_dir / "models/udpipe/english-ewt-small.udpipe"))
     path = data_dir / "models/udpipe/english-ewt-small.udpipe"
@@ -105,6 +106,7 @@ def test_raw_mode_joins_what_udpipes_tokenizer_cut_only_for_length(english: Pars
     assert [text[start:end] for start, end in spans] == parse.form
 
 
+@pytest.mark.slow
 def test_a_long_run_is_cut_at_the_limit_and_not_where_udpipe_gave_up(english: Parser) -> None:
     text = "  One. " + "word " * 2300 + "\n\nA paragraph."
     item = ParseInput("raw", text, None, "split")

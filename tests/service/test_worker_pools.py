@@ -118,6 +118,7 @@ async def test_a_busy_model_is_not_unloaded_for_another(
         assert langs(pools) == ["de"]
 
 
+@pytest.mark.slow
 async def test_a_model_is_loaded_and_unloaded_on_request(pools: WorkerPools) -> None:
     model, fingerprint = english()
     assert not await pools.unload(ENGLISH)
@@ -194,6 +195,7 @@ async def test_a_probe_of_a_full_queue_says_so() -> None:
             asking.cancel()
 
 
+@pytest.mark.slow
 async def test_drain_finishes_accepted_texts_and_refuses_new_ones(pools: WorkerPools) -> None:
     # Not even loaded yet: it was accepted all the same.
     parsing = asyncio.create_task(pools.parse(*english(), [LONG, SHORT], later(30)))
@@ -207,6 +209,7 @@ async def test_drain_finishes_accepted_texts_and_refuses_new_ones(pools: WorkerP
     assert children() == []
 
 
+@pytest.mark.slow
 async def test_drain_stops_after_its_timeout(pools: WorkerPools) -> None:
     await pools.load(*english())
     parsing = asyncio.create_task(pools.parse(*english(), [LONG] * 50, later(30)))
@@ -241,6 +244,7 @@ async def test_cancelled_load_leaves_no_process(
         await until(lambda: children() == [])
 
 
+@pytest.mark.slow
 async def test_failed_load_is_retried_by_the_next_request(
     pools: WorkerPools, tmp_path: Path
 ) -> None:

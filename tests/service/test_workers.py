@@ -39,6 +39,7 @@ async def pool(**fields: Any) -> AsyncIterator[WorkerPool]:
         await started.stop()
 
 
+@pytest.mark.slow
 async def test_load_error_tells_how_the_process_ended() -> None:
     model = find_parser(Settings(store="unused"), "udpipe/english-ewt")
     crashing = replace(model, parts=("no path",))
@@ -48,6 +49,7 @@ async def test_load_error_tells_how_the_process_ended() -> None:
         await ForkServer.start(model, Limits(), "cpu", 0.001)
 
 
+@pytest.mark.slow
 async def test_a_process_that_started_ahead_loads_the_first_model_if_it_lives() -> None:
     other = threading.Thread(target=start_ahead)  # Linux would end the process with the thread
     other.start()
@@ -90,6 +92,7 @@ async def test_workers_are_replaced_after_so_many_texts() -> None:
         assert len(set(running.pids) & before) == 1, "the process that has the model remains"
 
 
+@pytest.mark.slow
 async def test_a_worker_that_has_grown_is_replaced() -> None:
     large = ParseInput("raw", text="It works. Does it? " * 1_500)
     async with pool(workers=1, worker_max_growth_mb=1) as running:

@@ -139,6 +139,7 @@ class TestPhrasesOfSynclm:
 
 
 class TestPhrasesOfLrSib:
+    @pytest.mark.slow
     @settings(max_examples=40)
     @given(data=st.data(), seed=st.integers(0, 1000), height=st.integers(1, 3))
     def test_every_sample_keeps_the_rules(self, data, seed, height, forests) -> None:

@@ -152,6 +152,7 @@ def test_real_texts_of_many_sentences_equal_brute_force(treebank_trees, slow_mat
         check(text, slow_matrices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [128, 255, 256, 512, 1000])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_matrices_of_chains_of_any_length(size: int, backwards: bool) -> None:

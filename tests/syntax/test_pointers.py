@@ -45,6 +45,7 @@ def is_projective(heads: list[int]) -> bool:
     return not any(a < c < b < d for a, b in spans for c, d in spans)
 
 
+@pytest.mark.slow
 def test_a_thousand_trees_of_a_treebank_come_back(data_dir) -> None:
     text = (data_dir / "treebanks/UD_English-EWT/en_ewt-ud-train.conllu").read_text("utf-8")
     sentences = list(parse_conllu("\n\n".join(text.split("\n\n")[:1000]) + "\n\n"))

@@ -114,6 +114,7 @@ def test_segments_of_a_dataset_that_both_have_parsed_are_compared(
     assert (found.texts, found.modes) == (3, {"raw, sentence": 3})
 
 
+@pytest.mark.slow
 def test_agreement_refuses_invalid_comparisons(twice, handle, make_row, records) -> None:
     twice.parses.append(records[20:21])
     twice.features.append(handle, [make_row(0, records[:2])])
@@ -131,6 +132,7 @@ def test_agreement_refuses_invalid_comparisons(twice, handle, make_row, records)
         parser_agreement(twice, "one", "two", shown=-2)
 
 
+@pytest.mark.slow
 def test_error_for_empty_filters_counts_texts_without_them(
     twice, handle, make_row, make_record, records
 ) -> None:
@@ -150,6 +152,7 @@ def test_error_for_empty_filters_counts_texts_without_them(
         parser_agreement(twice, "one", "two", lang="fr", dataset="pairs")
 
 
+@pytest.mark.slow
 def test_error_for_different_modes_names_the_common_dataset(
     store, handle, make_row, make_record, records
 ) -> None:

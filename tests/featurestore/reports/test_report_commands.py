@@ -29,6 +29,7 @@ def shown(filled, run, records, make_record):
     return shown
 
 
+@pytest.mark.slow
 def test_stats_command_prints_a_row_per_parser(shown) -> None:
     assert "two" in shown("stats")
     parsers = {one["fingerprint"]: one["parser"] for one in json.loads(shown("stats", "--json"))}
@@ -147,6 +148,7 @@ def test_languages_and_their_parsers_are_listed_with_commas(
         shown("export", str(tmp_path / "no"), *options[:4], "--parser", "gold")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["datasets", "stats", "word-order"])
 @pytest.mark.parametrize("width", ["30", "400"])
 def test_a_terminal_of_any_width_shows_every_column_and_name(

@@ -29,6 +29,7 @@ def test_statistics_are_those_of_the_sentences(store, records) -> None:
     assert 0.9 < stats.projective <= 1.0
 
 
+@pytest.mark.slow
 def test_languages_and_parsers_are_kept_apart(store, records, make_record) -> None:
     other = [make_record(record.parse, n, "0" * 32) for n, record in enumerate(records[:3])]
     french = [replace(make_record(records[0].parse, 99), lang="fr")]

@@ -195,6 +195,7 @@ def test_jobs_of_separate_tables_store_each_parse_and_row_once(tmp_path: Path) -
         assert repeated_rows(store) == 0
 
 
+@pytest.mark.slow
 def test_a_shard_that_was_stored_and_deleted_is_stored_again(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         bench = make_bench(tmp_path, store)

@@ -45,6 +45,7 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
         yield service
 
 
+@pytest.mark.slow
 def test_bulk_parser_gets_many_texts_and_stores_equal_rows(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

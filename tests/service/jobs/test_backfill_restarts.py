@@ -125,6 +125,7 @@ def workers_started() -> list[psutil.Process]:
     return [one for one, command in children if "service.jobs.worker" in (command or ())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lives", [True, False])
 def test_a_process_that_started_ahead_becomes_the_first_worker_if_it_lives(
     make_settings: Callable[..., Settings], lives: bool
@@ -318,6 +319,7 @@ async def test_a_worker_that_dies_before_a_stop_has_used_a_try(
     assert tries_of(service) == [1]
 
 
+@pytest.mark.slow
 def test_a_worker_is_as_nice_as_the_settings_say(make_settings: Callable[..., Settings]) -> None:
     worker = WorkerProcess(make_settings(job_nice=7))
     try:

@@ -88,6 +88,7 @@ def test_parses_that_were_evicted_since_they_were_read_are_stored_again(
     assert bench.size("parses") == 9
 
 
+@pytest.mark.slow
 def test_try_that_dies_before_its_commits_leaves_nothing(bench: Bench) -> None:
     lines = bench.lines(ITEMS)
     bench.watched(lines)
@@ -96,6 +97,7 @@ def test_try_that_dies_before_its_commits_leaves_nothing(bench: Bench) -> None:
     assert run_shard(bench.shard(plan=stale), lines, bench.tools(), Recorder()) == COUNTS
 
 
+@pytest.mark.slow
 def test_fatal_text_drops_only_its_example(bench: Bench) -> None:
     lines = bench.lines(pairs(6))
     (deadly,) = bench.watched(lines)[3]
@@ -137,6 +139,7 @@ def test_a_repeat_shares_the_fate_of_the_first(bench: Bench) -> None:
     assert [bench.size(table) for table in ("examples", "drops")] == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("item", "reason"),
     [

@@ -61,6 +61,7 @@ async def test_after_a_backfill_nothing_is_left_to_store(shared: Service) -> Non
     assert again["estimate"] == {"workers": 2, **dict.fromkeys(costs, 0)}
 
 
+@pytest.mark.slow
 async def test_examples_that_changed_under_their_ids_are_named(shared: Service) -> None:
     items = pairs(5, "Vera")
     first = await shared.backfill(ndjson(items), "changing")
@@ -104,6 +105,7 @@ async def test_the_estimate_comes_from_a_sample_that_is_parsed_and_thrown_away(
     assert sample["bytes_per_row"] > 0
 
 
+@pytest.mark.slow
 async def test_a_model_that_cannot_be_loaded_is_the_error_of_the_job(
     running: Running, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ async def test_a_failed_job_whose_upload_is_gone_cannot_be_tried_again(running: 
         assert "send the backfill again" in answer.json()["message"]
 
 
+@pytest.mark.slow
 async def test_follow_ends_with_the_job(running: Running) -> None:
     async with running(job_workers=1) as service:
         job = await service.submit(ndjson(pairs(80, "Gus")))

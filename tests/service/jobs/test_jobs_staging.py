@@ -181,6 +181,7 @@ def test_in_flight_log_blames_a_text_after_two_deaths(tmp_path: Path) -> None:
     assert trail(tmp_path, 4) == ({BAD}, {BAD, GOOD})
 
 
+@pytest.mark.slow
 def test_in_flight_log_blames_a_text_after_one_death_in_long_computing(tmp_path: Path) -> None:
     """Not one on which the process only waited, nor the one after a text that took long."""
     code = (

@@ -465,6 +465,7 @@ def test_a_store_with_other_trees_is_refused(parsers, store, tokenizer, tmp_path
             analyse(parsers[0], None, "length", other, "dev", resamples=FEW)
 
 
+@pytest.mark.slow
 def test_analysing_needs_no_torch(parsers, store) -> None:
     options = ["--by", "direction", "--split", "dev", "--store", store.uri, "--resamples", FEW]
     assert need_no_torch(["analyse", *parsers, *options])

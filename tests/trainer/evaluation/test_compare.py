@@ -206,6 +206,7 @@ def test_trained_runs_are_compared_from_the_command_line(store_uri, tmp_path) ->
     assert "p McN" in result.stdout
 
 
+@pytest.mark.slow
 def test_comparing_needs_no_torch(keep) -> None:
     folder = keep("a", {"en": answers(0, 0.8)})
     assert need_no_torch(["compare", folder, folder, "--split", "dev", "--json"])

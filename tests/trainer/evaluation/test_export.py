@@ -116,6 +116,7 @@ OF_KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_KINDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_encoders_of_other_kinds_learn_and_come_back_too(

@@ -122,6 +122,7 @@ def test_every_language_of_train_is_one_of_dev(
         assert train_recipe(named, store, tmp_path / "named").finished
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("langs", [("--lang", "en,fr"), ("--lang", "en", "--lang", "fr")])
 def test_languages_are_scored_one_by_one_however_they_are_listed(run, bilingual, langs) -> None:
     result = parsebank("evaluate", run, "--store", bilingual, "--split", "dev", *langs)

@@ -129,6 +129,7 @@ def test_a_file_that_is_no_picture_is_refused_before_anything_is_read(tmp_path) 
     assert ", svg" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_command_draws_attention_and_matrices(trained, store_uri, store, tmp_path) -> None:
     data = store.dataset("sample", split="dev", lang="en")
     name = data.columns(["example_id"])["example_id"][0].as_py()

@@ -151,6 +151,7 @@ def check(flat: FlatExamples, device: str, **options: Any) -> None:
         assert found.is_floating_point() == (arrays[name].dtype.kind == "f")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=30)
 @given(flat=examples(), spec=SPECS, cut=CUTS)

@@ -42,6 +42,7 @@ def build(store, small_recipe):
     return make
 
 
+@pytest.mark.slow
 def test_trainer_trains_two_steps_on_the_tensors_of_a_stream(build, tmp_path) -> None:
     model, batches = build()
     before = copy.deepcopy(model.state_dict())

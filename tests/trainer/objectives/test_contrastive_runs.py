@@ -28,6 +28,7 @@ def recipe_of(make, model: str, *settings: str) -> Recipe:
     return make(f"model.name={model}", OBJECTIVES, SAMPLERS, *TREES, *settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["stock.v1", "sla.v1", "syntax_bert.v1", "sgnet.v1"])
 def test_any_encoder_learns_by_contrasts(store, small_recipe, tmp_path, model) -> None:
     _, reports = reported(recipe_of(small_recipe, model, "max_steps=4"), store, tmp_path)

@@ -43,6 +43,7 @@ def states_of(batch: SyntaxBatch) -> torch.Tensor:
 
 
 # make_batch is a function of its arguments alone.
+@pytest.mark.slow
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 10**6),

@@ -289,6 +289,7 @@ def probe(*arguments: object) -> list[str]:
     return ["probe", *map(str, arguments), "--dataset", "ud_probe", *quick]
 
 
+@pytest.mark.slow
 def test_the_command_probes_and_goes_on_with_what_is_missing(probed_store, tmp_path) -> None:
     output, picture = tmp_path / "curves.json", tmp_path / "curves.svg"
     where = ("--store", probed_store, "--output", output, "--layers", "0,2")

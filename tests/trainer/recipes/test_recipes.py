@@ -259,6 +259,7 @@ def test_the_releases_of_sg_net_are_trained_as_their_scripts_train_them(name) ->
     assert getattr(released.task, "tune_threshold", False) is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wikiann-as-released", "mtop-as-released"])
 def test_the_released_taggers_hang_the_separator_of_one_text_from_cls(name) -> None:
     """The release's own pairs hang it from the last piece; its taggers never did."""

@@ -47,6 +47,7 @@ def test_the_seeds_of_a_design_are_those_of_the_tables() -> None:
     assert Design(effect=1.7, spread=6.6).seeds == pytest.approx(118, abs=3)
 
 
+@pytest.mark.slow
 def test_intervals_over_runs_and_examples_cover_the_true_difference() -> None:
     """Each run has a difference of its own, on examples that all runs share."""
     draw, inside, of_examples = np.random.default_rng(3), 0, 0

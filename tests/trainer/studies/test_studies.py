@@ -42,6 +42,7 @@ def short(small_recipe):
     return small_recipe("max_steps=4", "evaluate_every=2", "checkpoint_every=2", "objectives=[]")
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on_and_the_best_point_on_dev_is_scored(
     short, store, tmp_path, crash
 ) -> None:
@@ -158,6 +159,7 @@ def _placed(lang: str, number: int) -> ParseRecord:
     return ParseRecord(fingerprint([lang, number]), lang, parser, "gold", parse)
 
 
+@pytest.mark.slow
 def test_a_matrix_has_each_source_and_target_with_means_and_word_order(treebanks, tmp_path) -> None:
     with open_store(treebanks) as store:
         found = matrix_of(store, tmp_path)

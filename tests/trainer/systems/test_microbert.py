@@ -261,6 +261,7 @@ def test_gates_are_exported_and_taken_by_the_next_run(with_gates, silver, tmp_pa
     assert not torch.allclose(before, states(ours, silver, recipe), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_parts_of_another_system_or_of_other_options_are_told(
     with_gates, silver, tmp_path, caplog
 ) -> None:

@@ -128,6 +128,7 @@ def test_drawn_batches_go_on_where_they_were_saved(store) -> None:
         next(other)
 
 
+@pytest.mark.slow
 def test_a_run_that_restarted_resumes_to_the_same_losses(store, tmp_path, crash) -> None:
     """The best weights are in the checkpoint: the folder of the model may be ahead of it."""
     settings = ("max_steps=16", "evaluate_every=1", "restart_after=1", "checkpoint_every=1")

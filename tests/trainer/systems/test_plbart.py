@@ -301,6 +301,7 @@ def test_the_loss_falls_below_that_of_a_unigram_model(texts, tmp_path) -> None:
     assert scores["streams"]["en"]["accuracy"] > 0.6
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused(texts, tmp_path) -> None:
     def fails(match: str, *settings: str, name: str = "plbart") -> None:
         with pytest.raises(SpecError, match=match):

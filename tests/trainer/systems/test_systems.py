@@ -150,6 +150,7 @@ def test_a_saved_model_comes_back_the_same(tmp_path, bert_config, batch_for, nam
     assert torch.equal(loaded(batch).logits["label"], model(batch).logits["label"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"), {name: own for name, own in MODELS if name != "udprlm.v1"}.items()
 )

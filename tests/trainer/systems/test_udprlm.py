@@ -160,6 +160,7 @@ def test_phase_2_draws_its_steps_of_trees(phase_2) -> None:
     assert STEPS * 0.6 <= steps["ud"] < STEPS
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_losses(store, phase_1, tmp_path) -> None:
     recipe = short("udprlm-phase-2", f"start_from={phase_1}")
     whole = train(recipe, store, tmp_path / "whole")

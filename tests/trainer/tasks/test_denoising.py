@@ -124,6 +124,7 @@ def test_the_published_share_is_covered_in_three_ways() -> None:
     assert third * (1 + 1 / 3.5) < masks < 1.6 * third
 
 
+@pytest.mark.slow
 def test_the_released_spans_make_up_their_share_of_words() -> None:
     """30 % of the words are in spans of 10,000 texts; as these overlap, fewer are covered."""
     drawn = covered = words = zero = spans = 0

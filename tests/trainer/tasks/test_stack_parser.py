@@ -243,6 +243,7 @@ def test_targets_are_the_steps_of_the_trees() -> None:
     assert (found["stack_targets"][2] == -100).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["selfatt", "rnn"])
 def test_a_run_learns_and_gives_trees(tmp_path, tokenizer, context) -> None:
     made = RECIPES[f"orderfree-{context}-stack-delex"]()

@@ -44,6 +44,7 @@ def test_the_tokens_of_a_batch_have_their_pieces_and_tags(everything, crf) -> No
 ALLENNLP = ("task.tagger.crf_ends=false", "task.tagger.crf_loss=sum", "epochs=12")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("released", [(), ALLENNLP])
 def test_a_tagger_with_a_crf_is_trained_saved_and_loaded(everything, tmp_path, released) -> None:
     settings = ("task.tagger.crf=bioul", *PARTS, "epochs=8", "learning_rate=0.005", *released)

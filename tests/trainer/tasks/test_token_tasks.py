@@ -172,6 +172,7 @@ TINY = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["token_classification.v1", "intent_slots.v1"])
 @pytest.mark.parametrize("model", ["syntax_bert.v1", "sla.v1"])
 def test_a_run_learns_to_tag(tagged, tmp_path, task, model) -> None:

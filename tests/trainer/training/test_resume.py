@@ -149,6 +149,7 @@ def test_two_killed_processes_feed_the_same_streams_again(
         assert streams == fed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_a_result_repeats_its_run_after_the_store_has_grown_and_been_compacted(
     tmp_path, english, tokenizer, task

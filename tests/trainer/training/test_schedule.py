@@ -79,6 +79,7 @@ def test_an_evaluation_after_each_pass(store, small_recipe, tmp_path) -> None:
     assert [one.step for one in run.progress.evaluations] == [12, 24, 30]
 
 
+@pytest.mark.slow
 def test_a_rate_that_fell_is_the_same_after_a_resume(store, small_recipe, tmp_path) -> None:
     recipe = small_recipe(
         *("max_steps=12", "evaluate_every=2", "checkpoint_every=3", "optimizer=sgd"),

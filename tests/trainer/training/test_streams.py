@@ -132,6 +132,7 @@ def test_the_result_repeats_the_run(whole, everything, tmp_path) -> None:
     assert train(recipe, everything, tmp_path).progress.losses == run.progress.losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"joins": True, "share": 0.6}])
 def test_an_interrupted_run_of_two_streams_resumes_to_the_same_losses(
     everything, tmp_path, options

@@ -1,0 +1,1 @@
+"""Our recipes without trees, beside fine-tuning with nothing but transformers."""

@@ -189,6 +189,15 @@ def _ran(one: Mapping[str, Any]) -> str:
     return str(facts)
 
 
+def _power(one: Mapping[str, Any]) -> str:
+    """The seeds that the row takes by its design, and their hours at the pace of this trial."""
+    design, seeds = ROWS[one["row"]].design, len(one["seeds"])
+    if design is None or not seeds:
+        return ""
+    hours = one["training_seconds"] / seeds * design.seeds / 3600
+    return f"{design}: {hours:.0f} hours at this size" if hours >= 1 else str(design)
+
+
 def _section(one: Mapping[str, Any]) -> str:
     """The claim, verdict, rule, reductions and first figures; the rest stays in the JSON."""
     row, began = ROWS[one["row"]], one.get("designed")
@@ -197,7 +206,7 @@ def _section(one: Mapping[str, Any]) -> str:
         "rule": one["rule"],
         "rule at commit": f"{began['commit']}, {began['when'][:10]}" if began else "",
         "present rule": "" if one["rule"] == row.rule else row.rule,
-        "power": str(row.design or ""),
+        "power": _power(one),
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
         "ran": _ran(one),

@@ -32,6 +32,7 @@ for _row in (
     own_parsers.ROW,
     plbart.ROW,
     probing.ROW,
+    probing.ENCODERS,
     releases.ROW,
     sla.ROW,
     syntax_encoder.ROW,

@@ -1,4 +1,4 @@
-"""Our own parser of English beside the UDPipe model that is served by default."""
+"""Our own parser of English beside the UDPipe model that is bundled."""
 
 from __future__ import annotations
 

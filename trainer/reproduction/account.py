@@ -190,27 +190,30 @@ def _ran(one: Mapping[str, Any]) -> str:
 
 
 def _power(one: Mapping[str, Any]) -> str:
-    """The seeds that the row takes by its design, and their hours at the pace of this trial."""
+    """The seeds that the row takes by its design, and their hours."""
     design, seeds = ROWS[one["row"]].design, len(one["seeds"])
     if design is None or not seeds:
         return ""
     hours = one["training_seconds"] / seeds * design.seeds / 3600
-    return f"{design}: {hours:.0f} hours at this size" if hours >= 1 else str(design)
+    return f"{design}: {hours:.0f} hours at the pace of this trial" if hours >= 1 else str(design)
 
 
 def _section(one: Mapping[str, Any]) -> str:
     """The claim, verdict, rule, reductions and first figures; the rest stays in the JSON."""
     row, began = ROWS[one["row"]], one.get("designed")
+    reductions = row.reductions.get(one["size"], "none")
     facts = {
         "source": one["source"],
         "rule": one["rule"],
         "rule at commit": f"{began['commit']}, {began['when'][:10]}" if began else "",
         "present rule": "" if one["rule"] == row.rule else row.rule,
+        "present claim": "" if one["claim"] == row.claim else row.claim,
         "power": _power(one),
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
         "ran": _ran(one),
         "run again": f"`{one['command']}`",
+        "now smaller": "" if one["reductions"] == reductions else reductions,
     }
     listings = [
         f"{listing['title']}:\n\n{markdown_table(listing['header'], listing['rows'])}\n"
@@ -220,6 +223,7 @@ def _section(one: Mapping[str, Any]) -> str:
         (name, published, f"{mean} ± {deviation}" if deviation else mean, count)
         for name, published, mean, deviation, _, count in figure_rows(one)
     ]
+    figures.sort(key=lambda figure: (figure[0] not in row.effects, not figure[1]))
     file = f"reproduction/{one['row']}-{one['size']}.json"
     more = len(figures) - _SHOWN
     rest = [f"\n[{more} more figures]({file}), the value of every seed, versions and hashes."]

@@ -111,6 +111,11 @@ def _note(task: str, curve: Mapping[str, Any]) -> str:
     )
 
 
+_OURS: Final = (
+    "MiniLM, of 6 layers of 384 (published: BERT base and large); the treebank of UD (published: "
+    "Penn Treebank)"
+)
+
 ROW: Final = Row(
     name="probing-layers",
     claim="A structural probe finds most of the trees in the middle layers of an encoder",
@@ -125,11 +130,10 @@ ROW: Final = Row(
     run=_run,
     code=("trainer/probing",),
     reductions={
-        "small": "800 sentences of each split, 2,000 words to train classifiers on, rank 32, "
-        "one size of the hidden layer (50) without dropout, 2 seeds, without the "
-        "tasks `depth`, `arc` and `obj_number`",
-        "full": "MiniLM, of 6 layers of 384 (published: BERT base and large); the treebank of UD "
-        "(published: Penn Treebank)",
+        "small": f"{_OURS}; 800 sentences of each split, 2,000 words to train classifiers on, "
+        "rank 32, one size of the hidden layer (50) without dropout, 2 seeds, without the tasks "
+        "`depth`, `arc` and `obj_number`",
+        "full": _OURS,
     },
     seeds={"small": 2, "full": 5},
 )

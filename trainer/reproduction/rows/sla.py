@@ -79,7 +79,8 @@ def _test(trial: Trial) -> str:
 
 
 _GAIN: Final = "MCC of dev, sla less plain, points"
-_DESIGN: Final = Design(effect=1.7, spread=6.6)
+# Our own choice of what is of interest; the spread of two fine-tunings on CoLA, 1.5 each.
+_DESIGN: Final = Design(effect=2.0, spread=2.1)
 
 ROW: Final = Row(
     name="sla-cola",
@@ -90,7 +91,7 @@ ROW: Final = Row(
     "out of domain, by the last weights, so that nothing is selected on what is scored "
     "(published: selected on dev)",
     rule="the claim holds if the 95 % interval of the difference (Student's t over seeds) is "
-    "above 0, else fails if below 1.7, and is undecided otherwise; the plain encoder must reach "
+    "above 0, else fails if below 2, and is undecided otherwise; the plain encoder must reach "
     "an MCC of 30",
     data=(COLA, ENCODER),
     run=_run,
@@ -101,5 +102,5 @@ ROW: Final = Row(
         "small": f"{_ENCODER}; 3 passes (published: 2)",
         "full": _ENCODER,
     },
-    seeds={"small": 10, "full": 10},
+    seeds={"small": 11, "full": 11},
 )

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from trainer.reproduction.judgement import Design, Floor, every, is_gain
+from trainer.reproduction.judgement import Design, Floor, is_gain
 from trainer.reproduction.row import Figure, Findings, Row, Size, Source
 from trainer.reproduction.rows.paired import gain
 from trainer.reproduction.rows.treebanks import ENCODER
@@ -54,17 +54,17 @@ class Pairs:
 
 
 TASKS: Final[Mapping[str, Pairs]] = {
-    "xnli": Pairs(
-        XNLI,
-        train={"small": Lines("test", 0, 1200), "full": Lines("test", 0)},
-        dev={"small": Lines("dev", 0, 400), "full": Lines("dev", 0)},
-        published={"en-fr": 0.9, "fr-en": -0.5},
-    ),
     "pawsx": Pairs(
         PAWSX,
         train={"small": Lines("dev", 0, 1200), "full": Lines("dev", 0, 1500)},
         dev={"small": Lines("dev", 1500, 1900), "full": Lines("dev", 1500)},
         published={"en-fr": 1.4, "fr-en": 0.9},
+    ),
+    "xnli": Pairs(
+        XNLI,
+        train={"small": Lines("test", 0, 1200), "full": Lines("test", 0)},
+        dev={"small": Lines("dev", 0, 400), "full": Lines("dev", 0)},
+        published={"en-fr": 0.9, "fr-en": -0.5},
     ),
 }
 
@@ -168,7 +168,7 @@ def _run(trial: Trial) -> Findings:
         floors.append(Floor(arm, sum(english) / len(english), FLOORS[task]))
     return Findings(
         [*gains, *others],
-        holds=every([is_gain(one.interval, _DESIGN.effect) for one in gains]),
+        holds=is_gain(gains[0].interval, _DESIGN.effect),
         floors=tuple(floors),
         notes=(
             "Pairs are of the language of the first sentence and that of the second. The encoder "
@@ -186,14 +186,15 @@ _DESIGN: Final = Design(effect=1.0, spread=2.5)
 
 ROW: Final = Row(
     name="syntax-encoder",
-    claim="Trees help an encoder most where a pair of sentences is of two languages",
+    claim="Trees help an encoder on pairs of sentences of two languages",
     source="Ahmad et al. 2021 (Syntax-augmented multilingual BERT), Tables 3 and 12: English "
     "and French",
     convention="accuracy on pairs whose first sentence is of one language and whose second is "
     "of another, trained on English alone; by the last weights",
-    rule="the claim holds if the 95 % intervals of the differences on XNLI and on PAWS-X "
-    "(Student's t over seeds) are above 0, fails if one is below 1 point, and is undecided "
-    "otherwise; without syntax, pairs of English must reach 60 (XNLI) and 70 (PAWS-X)",
+    rule="the claim holds if the 95 % interval of the difference on PAWS-X (Student's t over "
+    "seeds) is above 0, else fails if below 1 point, and is undecided otherwise; without syntax, "
+    "pairs of English must reach 60 (XNLI) and 70 (PAWS-X); on XNLI the printed cells of these "
+    "languages are of both signs, and the difference is described",
     data=(XNLI, PAWSX, FRENCH, ENCODER),
     run=_run,
     code=("trainer/systems/syntax_mbert",),

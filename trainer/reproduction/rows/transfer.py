@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from trainer.reproduction.judgement import Design, Floor, is_gain
+from trainer.reproduction.judgement import Design, Floor, Interval, is_gain, is_none
 from trainer.reproduction.row import Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
@@ -64,8 +64,13 @@ def of_language(table: Mapping[str, Any], lang: str, score: str) -> float:
     return next(float(one[score]) for one in table["languages"] if one["lang"] == lang)
 
 
-def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], small: Sequence[str]) -> Findings:
-    """Two parsers side by side; the first is to be better, mean over languages."""
+def _run_table_3_2(
+    trial: Trial,
+    recipes: Mapping[str, str],
+    small: Sequence[str],
+    judged: Callable[[Interval | None, float], bool | None],
+) -> Findings:
+    """Two parsers side by side, judged by the mean gain of the first over languages."""
     prepare(trial)
     tables = trial.grid(recipes, lambda arm, seed: transfer(trial, arm, recipes[arm], seed, small))
     figures = [
@@ -87,7 +92,7 @@ def _run_table_3_2(trial: Trial, recipes: Mapping[str, str], small: Sequence[str
         )
     ]
     floors = tuple(_floor(arm, tables[arm]) for arm in recipes)
-    holds = is_gain(gains[0].interval, _DESIGN.effect)
+    holds = judged(gains[0].interval, _DESIGN.effect)
     return Findings([*gains, *figures], holds, floors=floors)
 
 
@@ -125,7 +130,7 @@ def _correlations(arm: str, tables: Sequence[Mapping[str, Any]]) -> list[Figure]
     return [
         figure
         for name, seeds in found.items()
-        for figure in correlations(arm, name, seeds, published=len(groups[name]) == len(OTHERS))
+        for figure in correlations(arm, name, seeds, published=False)
     ]
 
 
@@ -183,11 +188,6 @@ _DATA: Final = (ENGLISH, TOKENIZER, *OTHERS.values())
 
 _ALL: Final = f"mean UAS of {len(OTHERS)} languages"
 _DESIGN: Final = Design(effect=1.0, spread=1.0)
-_RULE: Final = (
-    "the claim holds if the 95 % interval of {0} less {1} (mean UAS over all languages but "
-    "English; Student's t over seeds) is above 0, else fails if below 1, and is undecided "
-    "otherwise; each must reach 75 UAS on English"
-)
 _FULL: Final = (
     "delexicalised (published: word vectors, but for Chinese and Japanese); treebanks of later "
     "releases, but for these two; no restarts"
@@ -199,10 +199,12 @@ ROWS: Final = (
         claim="Self-attention that knows no direction transfers better than an RNN",
         source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja",
         convention=_CONVENTION,
-        rule=_RULE.format("SelfAtt-Graph", "RNN-Graph"),
+        rule="the claim holds if the 95 % interval of SelfAtt-Graph less RNN-Graph (mean UAS over "
+        "all languages but English; Student's t over seeds) is above 0, else fails if below 1, and "
+        "is undecided otherwise; each must reach 75 UAS on English",
         data=_DATA,
         code=_CODE,
-        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL),
+        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL, judged=is_gain),
         effects=(
             f"{_ALL}, selfatt less rnn",
             *(f"{x} UAS, selfatt less rnn" for x in _DELEXICALISED),
@@ -210,19 +212,22 @@ ROWS: Final = (
         design=_DESIGN,
         reductions={
             "full": _FULL,
-            "small": _REDUCTIONS.format("12 passes, an evaluation on dev every other pass"),
+            "small": f"{_FULL}; "
+            + _REDUCTIONS.format("12 passes, an evaluation on dev every other pass"),
         },
         seeds={"small": 3, "full": 5},
     ),
     Row(
         name="transfer-stack",
-        claim="Self-attention transfers better with a stack-pointer decoder too",
-        source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja",
+        claim="With a stack-pointer decoder, self-attention and an RNN transfer alike",
+        source="Ahmad et al. 2019; the dissertation's Table 3.2: on average 62.22 and 62.37 UAS",
         convention=_CONVENTION,
-        rule=_RULE.format("SelfAtt-Stack", "RNN-Stack"),
+        rule="the claim holds if the 95 % interval of SelfAtt-Stack less RNN-Stack (mean UAS over "
+        "all languages but English; Student's t over seeds) lies within 1 point of 0, fails if it "
+        "lies outside, and is undecided otherwise; each must reach 75 UAS on English",
         data=_DATA,
         code=_CODE,
-        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK),
+        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK, judged=is_none),
         effects=(
             f"{_ALL}, selfatt-stack less rnn-stack",
             *(f"{x} UAS, selfatt-stack less rnn-stack" for x in _DELEXICALISED),
@@ -230,8 +235,8 @@ ROWS: Final = (
         design=_DESIGN,
         reductions={
             "full": _FULL,
-            "small": f"{_REDUCTIONS.format('3 passes')}; an LSTM of 150 over inputs of 128 "
-            "(published: 300, 256), relations in 64 dimensions (128)",
+            "small": f"{_FULL}; {_REDUCTIONS.format('3 passes')}; an LSTM of 150 over inputs of "
+            "128 (published: 300, 256), relations in 64 dimensions (128)",
         },
         seeds={"small": 3, "full": 5},
     ),
@@ -245,7 +250,7 @@ ROWS: Final = (
         data=_DATA,
         code=_CODE,
         run=_run_table_3_3,
-        reductions={"small": _REDUCTIONS.format("2 passes"), "full": _FULL},
+        reductions={"small": f"{_FULL}; {_REDUCTIONS.format('2 passes')}", "full": _FULL},
         seeds={"small": 1, "full": 5},
     ),
 )

@@ -48,7 +48,8 @@ def _probed(
     probes = ("--task", tasks, "--seeds", str(len(trial.seeds)), *_SETTINGS[trial.size])
     threads = () if trial.threads is None else ("--threads", str(trial.threads))
     where = ("--dataset", dataset, "--store", str(trial.store), "--output", str(output))
-    trial.parsebank("probe", encoder, *probes, *threads, *where, *further)
+    own = ("--tokenizer", encoder)
+    trial.parsebank("probe", encoder, *probes, *threads, *where, *own, *further)
     return read_json(output, "`parsebank probe` did not write its curves")
 
 

@@ -16,7 +16,6 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -25,6 +24,7 @@ from typing import Any
 from benchmarks.plain_finetuning.plain import Setting
 from benchmarks.plain_finetuning.tasks import TASKS, Task
 from benchmarks.result import write_result
+from syntax import fingerprint
 
 
 def ours(task: Task, folder: Path, seed: int, setting: Setting) -> float:
@@ -67,8 +67,7 @@ def theirs(task: Task, folder: Path, seed: int, setting: Setting) -> float:
 def compared(name: str, work: Path, data: Path, setting: Setting, seeds: int) -> dict[str, Any]:
     """Scores of both sides by seed, in per cent."""
     task = TASKS[name]
-    facts = "-".join(map(str, asdict(setting).values())).replace("/", "_")
-    folder = work / name / facts[-100:]
+    folder = work / name / fingerprint(asdict(setting))[:12]
     (folder / "files").mkdir(parents=True, exist_ok=True)
     task.divide(data, folder / "files")
     scores = {
@@ -78,14 +77,13 @@ def compared(name: str, work: Path, data: Path, setting: Setting, seeds: int) ->
     return {"metric": task.metric, "setting": asdict(setting), **scores}
 
 
-def told(name: str, found: dict[str, Sequence[float]]) -> str:
-    spread = {side: stdev(found[side]) if len(found[side]) > 1 else 0.0 for side in _SIDES}
-    means = {side: fmean(found[side]) for side in _SIDES}
-    values = ", ".join(f"{side} {means[side]:.2f} ± {spread[side]:.2f}" for side in _SIDES)
+def told(name: str, found: dict[str, Any]) -> str:
+    sides = {side.__name__: found[side.__name__] for side in (ours, theirs)}
+    values = ", ".join(
+        f"{side} {fmean(scores):.2f} ± {stdev(scores) if len(scores) > 1 else 0:.2f}"
+        for side, scores in sides.items()
+    )
     return f"{name} ({found['metric']}): {values}"
-
-
-_SIDES = (ours.__name__, theirs.__name__)
 
 
 def main() -> None:

@@ -169,7 +169,7 @@ TASKS: Final[Mapping[str, Task]] = {
         _questions,
         Setting("", 5, 16, 2e-4, 2e-4, warmup=0.1, max_length=256),
         (
-            *("data.level=text", "data.stride=64", "task.normalisation=sequence"),
+            *("data.level=document", "data.stride=64", "task.normalisation=sequence"),
             "task.sentence_head=false",
         ),
     ),

@@ -1,14 +1,14 @@
-"""Probing: which layers of an encoder tell most of trees, relations and tags, and which encoder."""
+"""Probing curves: which layers of an encoder tell most of trees, relations and tags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from trainer.reproduction.judgement import every, is_gain
-from trainer.reproduction.row import Figure, Findings, Row, Size, Source
-from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH, MULTILINGUAL
+from trainer.reproduction.row import Figure, Findings, Row, Size
+from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH
 from trainer.reproduction.trial import Trial
 from trainer.results import read_json
 
@@ -35,27 +35,35 @@ _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
 }
 
 
-def _probed(
-    trial: Trial, source: Source, dataset: str, tasks: str, *further: str
+def probed(
+    trial: Trial,
+    encoder: Path,
+    dataset: str,
+    tasks: str,
+    *further: str,
+    tokenizer: Path | None = None,
 ) -> Mapping[str, Any]:
     """Curves of the tasks of an encoder, over gold trees where the dataset has them."""
-    encoder, name = str(trial.data / source.path), Path(source.path).name
     mode = () if dataset == _SHIFTED else ("--mode", "gold")
     treebank = ("--path", str(trial.data / ENGLISH.path), "--lang", "en", *mode)
-    splits = ("--split", "train,dev,test", "--tokenizer", encoder)
-    trial.backfill(f"{dataset}-{name}", dataset, *treebank, *splits)
-    output = trial.folder / f"{dataset}-{name}.json"
+    own = ("--tokenizer", str(tokenizer or encoder))
+    name = (tokenizer or encoder).name
+    trial.backfill(f"{dataset}-{name}", dataset, *treebank, "--split", "train,dev,test", *own)
+    output = curves_file(trial, encoder, dataset)
     probes = ("--task", tasks, "--seeds", str(len(trial.seeds)), *_SETTINGS[trial.size])
     threads = () if trial.threads is None else ("--threads", str(trial.threads))
     where = ("--dataset", dataset, "--store", str(trial.store), "--output", str(output))
-    own = ("--tokenizer", encoder)
-    trial.parsebank("probe", encoder, *probes, *threads, *where, *own, *further)
+    trial.parsebank("probe", str(encoder), *probes, *threads, *where, *own, *further)
     return read_json(output, "`parsebank probe` did not write its curves")
+
+
+def curves_file(trial: Trial, encoder: Path, dataset: str) -> Path:
+    return trial.folder / f"{dataset}-{encoder.name}.json"
 
 
 def _run(trial: Trial) -> Findings:
     curves = [
-        _probed(trial, ENCODER, dataset, tasks)["tasks"]
+        probed(trial, trial.data / ENCODER.path, dataset, tasks)["tasks"]
         for dataset, tasks in _TASKS[trial.size].items()
     ]
     return findings({task: curve for own in curves for task, curve in own.items()})
@@ -137,69 +145,4 @@ ROW: Final = Row(
         "full": _OURS,
     },
     seeds={"small": 2, "full": 5},
-)
-
-
-_TREES: Final = "distance"
-
-
-def _run_encoders(trial: Trial) -> Findings:
-    theirs = _probed(trial, MULTILINGUAL, "ud_probe", _TREES)
-    other = trial.folder / f"ud_probe-{Path(MULTILINGUAL.path).name}.json"
-    ours = _probed(trial, ENCODER, "ud_probe", _TREES, "--against", str(other))
-    return compared(ours, theirs)
-
-
-def compared(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Findings:
-    """From the contents of two files of `parsebank probe`, the first against the second."""
-    tested, sides = ours["against"][_TREES], ((_ENGLISH, ours), (_ALL, theirs))
-    low, high = 100 * tested["low"], 100 * tested["high"]
-    best = [
-        next(one for one in side["tasks"][_TREES]["layers"] if one["layer"] == layer)["seeds"]
-        for (_, side), layer in zip(sides, tested["layers"], strict=True)
-    ]
-    pairs = zip(*best, strict=True)
-    figures = [Figure(_MORE, None, tuple(100 * (one - other) for one, other in pairs))]
-    figures += [
-        Figure(f"{name}, layer {point['layer']}: UUAS, %", None, _percent(point["seeds"]))
-        for name, side in sides
-        for point in side["tasks"][_TREES]["layers"]
-    ]
-    note = (
-        f"UUAS of layer {tested['layers'][0]} of {_ENGLISH} less that of layer "
-        f"{tested['layers'][1]} of {_ALL}, the best on dev: 95 % of the bootstrap over "
-        f"{tested['examples']} sentences {low:+.2f} to {high:+.2f}."
-    )
-    return Findings(figures, is_gain((low, high), _OF_INTEREST), (note,))
-
-
-def _percent(scores: Sequence[float]) -> tuple[float, ...]:
-    return tuple(100 * score for score in scores)
-
-
-_ENGLISH: Final = "MiniLM"
-_ALL: Final = "multilingual E5"
-_MORE: Final = f"UUAS of the best layer, {_ENGLISH} less {_ALL}, points"
-_OF_INTEREST: Final = 2.0
-
-ENCODERS: Final = Row(
-    name="probing-encoders",
-    claim="The states of an encoder of English tell more of its trees than those of one of 100 "
-    "languages",
-    source="our own question: what a multilingual encoder costs a user of one language",
-    convention="UD_English-EWT, gold words; UUAS over test sentences without punctuation; MiniLM "
-    "has 6 layers of 384, E5 12, and both are trained further for similarity of sentences",
-    rule="the claim holds if the 95 % interval (paired bootstrap over sentences) of UUAS on test, "
-    "each encoder by the layer that is best on dev, MiniLM less E5, is above 0, fails if it is "
-    "below 2, and is undecided otherwise",
-    data=(ENGLISH, ENCODER, MULTILINGUAL),
-    run=_run_encoders,
-    kind="own claim",
-    code=("trainer/probing",),
-    effects=(_MORE,),
-    reductions={
-        "small": "800 sentences of each split, rank 32",
-        "full": "none",
-    },
-    seeds={"small": 3, "full": 5},
 )

@@ -69,6 +69,6 @@ def compare_probes(
 
 def _shares(rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     """Right answers by seed and their number, (N, S + 1), as shares. *Shape:* (N, S, 2)."""
-    numbers = np.array(rows)
+    numbers = np.array(rows, float)
     right, items = numbers[:, :-1], numbers[:, -1:]
     return np.stack([right, np.broadcast_to(items, right.shape)], -1)

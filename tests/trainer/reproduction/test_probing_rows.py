@@ -1,4 +1,4 @@
-"""The rows of two encoders, from the files of their probes to its verdict."""
+"""The rows of two encoders, from the files of their probes to their verdicts."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ import pytest
 
 from trainer.reproduction.rows import ROWS, probing_pairs
 
+NAMES = ("MiniLM", "multilingual E5")
+SENTENCES = 200
 
-def _content(layers: list[list[float]], **further: Any) -> dict[str, Any]:
-    points = [{"layer": layer, "seeds": seeds} for layer, seeds in enumerate(layers)]
-    return {"tasks": {"distance": {"layers": points}}, **further}
+
+def _content(layers: list[float], best: int, every: int) -> dict[str, Any]:
+    """A file of probes: the best layer finds an edge of 10 more in one of ``every`` sentences."""
+    points = [{"layer": layer, "seeds": [score] * 3} for layer, score in enumerate(layers)]
+    right = [5 + (at % every == 0) for at in range(SENTENCES)]
+    examples = {str(at): [one] * 3 + [10] for at, one in enumerate(right)}
+    tasks = {"distance": {"layers": points, "best": {"layer": best, "examples": examples}}}
+    return {"dataset": "ud_probe", "lang": "en", "tasks": tasks}
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "holds"),
-    [(0.01, 0.05, True), (-0.03, 0.019, False), (-0.03, 0.021, None)],
+    ("ours", "theirs", "holds"),
+    [(2, 8, True), (9, 8, False), (4, 5, None)],
     ids=["above", "below-what-is-of-interest", "both"],
 )
 def test_an_encoder_tells_more_if_its_best_layer_does(
-    low: float, high: float, holds: bool | None
+    ours: int, theirs: int, holds: bool | None
 ) -> None:
-    against = {"distance": {"layers": [1, 2], "examples": 700, "low": low, "high": high}}
-    ours = _content([[0.5, 0.5], [0.6, 0.62]], against=against)
-    theirs = _content([[0.4, 0.4], [0.5, 0.5], [0.55, 0.56]])
-    names = ("MiniLM", "multilingual E5")
-    found = probing_pairs.compared(ours, theirs, names, effect=2)
+    contents = (_content([0.5, 0.6], 1, ours), _content([0.4, 0.5, 0.55], 2, theirs))
+    found = probing_pairs.compared(*contents, NAMES, effect=1)
     assert found.holds is holds
     assert [one.name for one in found.figures[:1]] == list(ROWS["probing-encoders"].effects)
-    assert found.figures[0].values == pytest.approx((5.0, 6.0))
+    assert found.figures[0].values == pytest.approx((5.0,) * 3)
     assert len(found.figures) == 1 + 2 + 3
 
 
 def test_a_probe_that_is_worse_than_a_chain_of_neighbours_tests_nothing() -> None:
-    against = {"distance": {"layers": [0, 0], "examples": 700, "low": 0.2, "high": 0.3}}
-    ours, theirs = _content([[0.45]], against=against), _content([[0.2]])
-    found = probing_pairs.compared(ours, theirs, ("a", "b"), effect=5, chain=46.0)
+    contents = (_content([0.45], 0, 2), _content([0.2], 0, 5))
+    found = probing_pairs.compared(*contents, NAMES, effect=5, chain=46.0)
     assert [floor.is_missed for floor in found.floors] == [True]

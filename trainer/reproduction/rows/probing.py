@@ -36,12 +36,7 @@ _SETTINGS: Final[Mapping[Size, tuple[str, ...]]] = {
 
 
 def probed(
-    trial: Trial,
-    encoder: Path,
-    dataset: str,
-    tasks: str,
-    *further: str,
-    tokenizer: Path | None = None,
+    trial: Trial, encoder: Path, dataset: str, tasks: str, tokenizer: Path | None = None
 ) -> Mapping[str, Any]:
     """Curves of the tasks of an encoder, over gold trees where the dataset has them."""
     mode = () if dataset == _SHIFTED else ("--mode", "gold")
@@ -49,16 +44,12 @@ def probed(
     own = ("--tokenizer", str(tokenizer or encoder))
     name = (tokenizer or encoder).name
     trial.backfill(f"{dataset}-{name}", dataset, *treebank, "--split", "train,dev,test", *own)
-    output = curves_file(trial, encoder, dataset)
+    output = trial.folder / f"{dataset}-{encoder.name}.json"
     probes = ("--task", tasks, "--seeds", str(len(trial.seeds)), *_SETTINGS[trial.size])
     threads = () if trial.threads is None else ("--threads", str(trial.threads))
     where = ("--dataset", dataset, "--store", str(trial.store), "--output", str(output))
-    trial.parsebank("probe", str(encoder), *probes, *threads, *where, *own, *further)
+    trial.parsebank("probe", str(encoder), *probes, *threads, *where, *own)
     return read_json(output, "`parsebank probe` did not write its curves")
-
-
-def curves_file(trial: Trial, encoder: Path, dataset: str) -> Path:
-    return trial.folder / f"{dataset}-{encoder.name}.json"
 
 
 def _run(trial: Trial) -> Findings:

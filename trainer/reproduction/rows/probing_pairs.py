@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from trainer.probing.against import compare_probes
 from trainer.reproduction.judgement import Floor, is_gain
 from trainer.reproduction.row import Figure, Findings, Row
-from trainer.reproduction.rows.probing import curves_file, probed
+from trainer.reproduction.rows.probing import probed
 from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH, MULTILINGUAL
 from trainer.reproduction.trial import Trial
 
@@ -31,24 +32,18 @@ _WEIGHTS: Final[Names] = ("MiniLM", "random weights")
 
 def _run_languages(trial: Trial) -> Findings:
     """An encoder of English against one of 100 languages."""
-    other = trial.data / MULTILINGUAL.path
-    theirs = probed(trial, other, _DATASET, _TREES)
-    return compared(_against(trial, other), theirs, _LANGUAGES, effect=2)
+    both = (trial.data / ENCODER.path, trial.data / MULTILINGUAL.path)
+    ours, theirs = (probed(trial, one, _DATASET, _TREES) for one in both)
+    return compared(ours, theirs, _LANGUAGES, effect=2)
 
 
 def _run_weights(trial: Trial) -> Findings:
     """A trained encoder against one of the same sizes with random weights."""
-    other = _untrained(trial)
-    theirs = probed(trial, other, _DATASET, _TREES, tokenizer=trial.data / ENCODER.path)
-    ours = _against(trial, other)
+    tokenizer = trial.data / ENCODER.path
+    both = (tokenizer, _untrained(trial))
+    ours, theirs = (probed(trial, one, _DATASET, _TREES, tokenizer) for one in both)
     chain = 100 * ours["tasks"][_TREES]["baselines"]["linear chain"]
     return compared(ours, theirs, _WEIGHTS, effect=5, chain=chain)
-
-
-def _against(trial: Trial, other: Path) -> Mapping[str, Any]:
-    file = curves_file(trial, other, _DATASET)
-    encoder = trial.data / ENCODER.path
-    return probed(trial, encoder, _DATASET, _TREES, "--against", str(file))
 
 
 def _untrained(trial: Trial) -> Path:
@@ -78,7 +73,8 @@ def compared(
 
     ``chain`` is the UUAS of a chain of neighbours, which the first must be above.
     """
-    tested, sides = ours["against"][_TREES], tuple(zip(names, (ours, theirs), strict=True))
+    tested = compare_probes(ours, theirs, (_TREES,))[_TREES]
+    sides = tuple(zip(names, (ours, theirs), strict=True))
     low, high = 100 * tested["low"], 100 * tested["high"]
     best = [
         next(one for one in side["tasks"][_TREES]["layers"] if one["layer"] == layer)["seeds"]

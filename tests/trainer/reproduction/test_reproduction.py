@@ -152,7 +152,8 @@ def test_errata_stand_beside_figures_that_stay(trial: Trial) -> None:
     assert "| LAS | 5.00 | 1.00 |" in shown
     assert shown.index("| LAS |") < shown.index("| LAS of half |  | 0.50 |")  # printed ones first
     assert f"- **present claim**: {ROWS['dependency-distances'].claim}\n" in shown
-    assert "- **smaller**: shorter\n" in shown and "- **now smaller**: none\n" in shown
+    assert "- **smaller**: shorter\n" in shown
+    assert "- **now smaller**: none\n" in shown
     assert "UAS" not in shown
     assert "- **source**: Table 3" in shown
     assert "| described | Little. |" in shown

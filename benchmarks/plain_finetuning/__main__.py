@@ -67,7 +67,8 @@ def theirs(task: Task, folder: Path, seed: int, setting: Setting) -> float:
 def compared(name: str, work: Path, data: Path, setting: Setting, seeds: int) -> dict[str, Any]:
     """Scores of both sides by seed, in per cent."""
     task = TASKS[name]
-    folder = work / name / fingerprint(asdict(setting))[:12]
+    facts = {**asdict(setting), "settings": [*task.settings], "backfill": [*task.backfill]}
+    folder = work / name / fingerprint(facts)[:12]
     (folder / "files").mkdir(parents=True, exist_ok=True)
     task.divide(data, folder / "files")
     scores = {
@@ -105,7 +106,8 @@ def main() -> None:
         print(told(name, found[name]), flush=True)
     for one in found.values():  # where the encoder lies is nobody's business
         one["setting"]["encoder"] = arguments.encoder.name
-    write_result("plain-finetuning", {"tasks": found}, libraries=("torch", "transformers"))
+    name = f"plain-finetuning-{arguments.tasks.replace(',', '-')}"
+    write_result(name, {"tasks": found}, libraries=("torch", "transformers"))
 
 
 if __name__ == "__main__":

@@ -8,46 +8,39 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from benchmarks.plain_finetuning.plain import Example, OverEncoder, Plain
+from benchmarks.plain_finetuning.plain import IGNORED, Example, OverEncoder, Plain
 from trainer.metrics.answers import answer_scores
 
 
 class Passages(Plain):
     """Questions about passages, read in windows; scored by the F1 of answers.
 
-    An example is an id, a question and a passage, and its answers as (first character, text).
+    An example is a question and a passage, and its answers as (first character, text). A batch has
+    all windows of its questions; one without an answer adds nothing to the loss.
     """
 
     STRIDE: Final = 64
+    """Pieces of the passage from the start of a window to that of the next."""
 
     def model(self) -> Any:
         model = OverEncoder(self.setting.encoder)
         model.layers["ends"] = nn.Linear(model.width, 2)
         return model
 
-    def units(self) -> Sequence[Example]:
-        """Windows with the first answer in them, as ids and its two positions."""
-        units = []
-        for (question, passage), answers in self.train:
-            start, text = answers[0]
-            for window in self._windows(question, passage):
-                places = [
-                    at
-                    for at, (low, high) in enumerate(window["offsets"])
-                    if low is not None and low < start + len(text) and high > start
-                ]
-                whole = places and window["offsets"][places[0]][0] <= start
-                if whole and window["offsets"][places[-1]][1] >= start + len(text):
-                    units.append((window, (places[0], places[-1])))
-        return units
-
     def loss(self, model: Any, batch: Sequence[Example]) -> Tensor:
-        logits_BL2 = self._logits(model, [window for window, _ in batch])
-        ends_B2 = torch.tensor([places for _, places in batch])
+        windows, ends = [], []
+        for (question, passage), answers in batch:
+            own = self._windows(question, passage)
+            windows += own
+            ends += [_place(window["offsets"], *answers[0]) for window in own]
+        logits_BL2, ends_B2 = self._logits(model, windows), torch.tensor(ends)
         losses = [
-            nn.functional.cross_entropy(logits_BL2[..., end], ends_B2[:, end]) for end in (0, 1)
+            nn.functional.cross_entropy(
+                logits_BL2[..., end], ends_B2[:, end], ignore_index=IGNORED, reduction="sum"
+            )
+            for end in (0, 1)
         ]
-        return losses[0] + losses[1]
+        return (losses[0] + losses[1]) / (ends_B2[:, 0] != IGNORED).sum().clamp(min=1)
 
     def evaluate(self, model: Any) -> float:
         total = 0.0
@@ -72,12 +65,15 @@ class Passages(Plain):
 
     def _windows(self, question: str, passage: str) -> list[Any]:
         """Ids of each window, and the characters of its pieces; none outside the passage."""
+        pieces = self.tokenizer(question, add_special_tokens=False)["input_ids"]
+        special = self.tokenizer.num_special_tokens_to_add(pair=True)
+        room = self.setting.max_length - special - len(pieces)
         found = self.tokenizer(
             question,
             passage,
             truncation="only_second",
             max_length=self.setting.max_length,
-            stride=self.STRIDE,
+            stride=room - self.STRIDE,  # here, what two windows share
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
@@ -100,3 +96,14 @@ class Passages(Plain):
             inside = [low is not None for low, _ in window["offsets"]]
             outside_BL[row, : len(inside)] = ~torch.tensor(inside)
         return logits_BL2.masked_fill(outside_BL[..., None], -1e9)
+
+
+def _place(
+    offsets: Sequence[tuple[int | None, int | None]], start: int, text: str
+) -> Sequence[int]:
+    """First and last piece of an answer in a window; `IGNORED` where it is not whole."""
+    end = start + len(text)
+    inside = [(at, span) for at, span in enumerate(offsets) if None not in span]
+    covered = [(at, span) for at, span in inside if span[0] < end and span[1] > start]
+    whole = covered and covered[0][1][0] <= start and covered[-1][1][1] >= end
+    return (covered[0][0], covered[-1][0]) if whole else (IGNORED, IGNORED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,6 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
-    get_linear_schedule_with_warmup,
 )
 
 from trainer.metrics.entities import entity_scores
@@ -29,7 +29,11 @@ Example = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What both sides share; ``new_rate`` is that of all weights but the encoder's."""
+    """What both sides share.
+
+    ``new_rate`` is that of all weights but the encoder's. Where the two differ, ``rate`` is that of
+    the recipe, which is not set.
+    """
 
     encoder: str
     epochs: int
@@ -59,22 +63,18 @@ class Plain(ABC):
     def evaluate(self, model: Any) -> float:
         """Score of dev, from 0 to 1."""
 
-    def units(self) -> Sequence[Example]:
-        """What a batch is made of."""
-        return self.train
-
     def score(self, seed: int) -> float:
         """Train from a seed, and score the last weights."""
         torch.manual_seed(seed)
-        model, setting, units = self.model(), self.setting, self.units()
-        steps = setting.epochs * -(-len(units) // setting.batch_size)
+        model, setting, train = self.model(), self.setting, self.train
+        steps = setting.epochs * -(-len(train) // setting.batch_size)
         optimizer = torch.optim.AdamW(self._groups(model), weight_decay=0.0, fused=True)
-        schedule = get_linear_schedule_with_warmup(optimizer, int(steps * setting.warmup), steps)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(self._share, steps))
         model.train()
         for _ in range(setting.epochs):
-            order = torch.randperm(len(units)).tolist()
+            order = torch.randperm(len(train)).tolist()
             for at in range(0, len(order), setting.batch_size):
-                batch = [units[one] for one in order[at : at + setting.batch_size]]
+                batch = [train[one] for one in order[at : at + setting.batch_size]]
                 self.loss(model, batch).backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
@@ -82,6 +82,11 @@ class Plain(ABC):
                 optimizer.zero_grad()
         with torch.no_grad():
             return self.evaluate(model.eval())
+
+    def _share(self, steps: int, done: int) -> float:
+        """Share of the rates after ``done`` steps: it rises to 1 in the warm-up, and falls to 0."""
+        warmup = int(steps * self.setting.warmup)
+        return (done + 1) / warmup if done < warmup else (steps - done) / (steps - warmup)
 
     def _groups(self, model: Any) -> list[dict[str, Any]]:
         encoder = {id(one) for one in getattr(model, model.base_model_prefix).parameters()}
@@ -115,7 +120,7 @@ class Classes(Plain):
     def model(self) -> Any:
         self.names = sorted({label for _, label in self.train})
         return AutoModelForSequenceClassification.from_pretrained(
-            self.setting.encoder, num_labels=len(self.names)
+            self.setting.encoder, num_labels=len(self.names), dtype=torch.float32
         )
 
     def loss(self, model: Any, batch: Sequence[Example]) -> Tensor:
@@ -148,7 +153,7 @@ class Tags(Plain):
     def model(self) -> Any:
         self.tags = sorted({tag for tags in map(self.tags_of, self.train) for tag in tags})
         return AutoModelForTokenClassification.from_pretrained(
-            self.setting.encoder, num_labels=len(self.tags)
+            self.setting.encoder, num_labels=len(self.tags), dtype=torch.float32
         )
 
     def tags_of(self, example: Example) -> Sequence[str]:
@@ -191,11 +196,11 @@ class OverEncoder(nn.Module):
 
     base_model_prefix = "encoder"
 
-    def __init__(self, name: str, **layers: nn.Module) -> None:
+    def __init__(self, name: str, dropout: float = 0.1) -> None:
         super().__init__()
-        self.encoder = AutoModel.from_pretrained(name)
-        self.dropout = nn.Dropout(0.1)
-        self.layers = nn.ModuleDict(layers)
+        self.encoder = AutoModel.from_pretrained(name, dtype=torch.float32)
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleDict()
 
     def forward(self, encoded: Any) -> Tensor:
         states: Tensor = self.dropout(self.encoder(**encoded).last_hidden_state)
@@ -213,8 +218,11 @@ class Utterances(Tags):
         self.tags = sorted({tag for tags in map(self.tags_of, self.train) for tag in tags})
         self.intents = sorted({intent for _, (_, intent) in self.train})
         model = OverEncoder(self.setting.encoder)
-        for name, count in (("tags", len(self.tags)), ("intent", len(self.intents))):
-            model.layers[name] = nn.Linear(model.width, count)
+        model.layers["tags"] = nn.Linear(model.width, len(self.tags))
+        model.layers["intent"] = nn.Sequential(
+            *(nn.Linear(model.width, model.width), nn.Tanh(), nn.Dropout(0.1)),
+            nn.Linear(model.width, len(self.intents)),
+        )
         return model
 
     def tags_of(self, example: Example) -> Sequence[str]:

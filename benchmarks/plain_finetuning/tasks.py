@@ -161,7 +161,7 @@ TASKS: Final[Mapping[str, Task]] = {
         *("atis", "sgnet-atis", "slot_f1", Utterances),
         _divide_utterances,
         _utterances,
-        settings=("data.dataset=atis",),
+        settings=("weight_decay=0", "epsilon=1e-8"),
     ),
     "xquad": Task(
         *("squad", "squad", "f1", Passages),
@@ -182,6 +182,6 @@ TASKS: Final[Mapping[str, Task]] = {
             *("task.parser.states=last", "task.parser.pieces=first", "task.upos=false"),
             "task.decoding=greedy",
         ),
-        ("--mode", "gold"),
+        ("--mode", "gold", "--expand-words"),
     ),
 }

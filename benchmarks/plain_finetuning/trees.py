@@ -19,7 +19,7 @@ class Trees(Plain):
 
     def model(self) -> Any:
         self.relations = sorted({name for _, tree in self.train for _, name in tree})
-        model = OverEncoder(self.setting.encoder)
+        model = OverEncoder(self.setting.encoder, dropout=0.0)
         for name, width in (("arc", 500), ("relation", 100)):
             for side in ("dependent", "head"):
                 model.layers[f"{name}-{side}"] = nn.Sequential(
@@ -68,8 +68,8 @@ class Trees(Plain):
         states_BLD = model(encoded)
         firsts_BW = torch.zeros(len(batch), max(lengths), dtype=torch.long)
         for row in range(len(batch)):
-            places = [at for at, _ in first_pieces(encoded.word_ids(row))]
-            firsts_BW[row, : len(places)] = torch.tensor(places)
+            for at, word in first_pieces(encoded.word_ids(row)):
+                firsts_BW[row, word] = at
         words_BWD = states_BLD.gather(1, firsts_BW[..., None].expand(-1, -1, states_BLD.shape[2]))
         root_B1D = model.root.expand(len(batch), 1, -1)
         heads_BHD = torch.cat([root_B1D, words_BWD], 1)

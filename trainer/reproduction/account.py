@@ -190,12 +190,13 @@ def _ran(one: Mapping[str, Any]) -> str:
 
 
 def _power(one: Mapping[str, Any]) -> str:
-    """The seeds that the row takes by its design, and their hours."""
+    """The seeds that the row takes by its design, and their hours if the trial was as it is now."""
     design, seeds = ROWS[one["row"]].design, len(one["seeds"])
     if design is None or not seeds:
         return ""
     hours = one["training_seconds"] / seeds * design.seeds / 3600
-    return f"{design}: {hours:.0f} hours at the pace of this trial" if hours >= 1 else str(design)
+    is_same = one["reductions"] == ROWS[one["row"]].reductions.get(one["size"], "none")
+    return f"{design}: {hours:.0f} hours" if is_same and hours >= 1 else str(design)
 
 
 def _section(one: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import numpy as np
+
 Interval = tuple[float, float]
 Kind = Literal["reproduction", "sanity check", "own claim"]
 
@@ -21,6 +23,7 @@ _ANSWERS: Final[dict[Kind, tuple[str, str]]] = {
     "own claim": ("holds", "does not hold"),
 }
 _MOST_SEEDS: Final = 10_000
+_QUANTILES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,12 @@ class Design:
     Attributes:
         effect: The smallest difference that is of interest, in points.
         spread: Standard deviation over seeds of that difference in a pilot.
+        absent: Whether the claim is that there is none (`is_none`): ``effect`` is then the margin.
     """
 
     effect: float
     spread: float
+    absent: bool = False
 
     @property
     def seeds(self) -> int:
@@ -60,17 +65,23 @@ class Design:
     def power(self, seeds: int) -> float:
         """Probability that the 95 % interval over seeds is above 0, if the effect is there.
 
-        By the noncentral t distribution (Cohen 1988, Statistical Power Analysis, section 2.2).
+        By the noncentral t distribution (Cohen 1988, Statistical Power Analysis, section 2.2). Of a
+        claim that there is none: that it lies within the margin, if the difference is 0.
         """
         from scipy import stats
 
         bound = float(stats.t.ppf(0.975, seeds - 1))
         shift = math.sqrt(seeds) * self.effect / self.spread
-        return float(stats.nct.sf(bound, seeds - 1, shift))
+        if not self.absent:
+            return float(stats.nct.sf(bound, seeds - 1, shift))
+        quantiles = (np.arange(_QUANTILES) + 0.5) / _QUANTILES  # of the spread that is found
+        found = np.sqrt(stats.chi2.ppf(quantiles, seeds - 1) / (seeds - 1))
+        return float(np.mean(np.maximum(2 * stats.norm.cdf(shift - bound * found) - 1, 0)))
 
     def __str__(self) -> str:
+        what = "a margin" if self.absent else "an effect"
         return (
-            f"an effect of {self.effect:g} points, with a spread of {self.spread:g} over seeds, "
+            f"{what} of {self.effect:g} points, with a spread of {self.spread:g} over seeds, "
             f"takes {self.seeds} seeds (power .8)"
         )
 

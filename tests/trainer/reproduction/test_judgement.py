@@ -41,6 +41,13 @@ def test_an_effect_of_the_size_that_a_design_names_is_found_as_often_as_it_says(
     assert design.power(design.seeds) >= 0.8 > design.power(design.seeds - 1)
 
 
+def test_a_difference_that_is_not_there_is_within_the_margin_as_often_as_a_design_says() -> None:
+    design = Design(effect=1.0, spread=1.0, absent=True)
+    found = [is_none(one.interval, 1.0) for one in seeds(0.0, 1.0, design.seeds)]
+    assert found.count(True) / TRIALS == pytest.approx(design.power(design.seeds), abs=0.03)
+    assert design.power(design.seeds) >= 0.8 > design.power(design.seeds - 1)
+
+
 def test_the_seeds_of_a_design_are_those_of_the_tables() -> None:
     # Cohen 1988: a paired t-test of d = .5, two sides, takes 34; the review counts 118 for CoLA.
     assert Design(effect=0.5, spread=1.0).seeds == 34

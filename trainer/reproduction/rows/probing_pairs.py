@@ -131,7 +131,8 @@ ROWS: Final = (
         claim="A structural probe finds more of the trees in a trained encoder than in one of "
         "random weights",
         source="Hewitt and Manning 2019, section 4 and Table 1: BERT and ELMo against baselines",
-        convention=f"{_CONVENTION}. Both encoders have 6 layers of 384",
+        convention=f"{_CONVENTION}. Both encoders have 6 layers of 384; random weights are drawn "
+        "once, so that the interval is over sentences alone",
         rule=f"{_RULE.format('MiniLM less random weights', 5)}; MiniLM must be above a chain of "
         "neighbours. MiniLM's figures were known when this was written, the other's were not",
         data=(ENGLISH, ENCODER),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from trainer.reproduction.judgement import Design, Floor, Interval, is_gain, is_none
+from trainer.reproduction.judgement import Design, Floor, is_gain
 from trainer.reproduction.row import Figure, Findings, Row
 from trainer.reproduction.rows.table_3_2 import TABLE_3_2
 from trainer.reproduction.rows.treebanks import ENGLISH, OTHERS, TOKENIZER
@@ -68,7 +68,7 @@ def _run_table_3_2(
     trial: Trial,
     recipes: Mapping[str, str],
     small: Sequence[str],
-    judged: Callable[[Interval | None, float], bool | None],
+    judged: str,
 ) -> Findings:
     """Two parsers side by side, judged by the mean gain of the first over languages."""
     prepare(trial)
@@ -87,12 +87,14 @@ def _run_table_3_2(
     gains = [
         _gain(name, langs, tables)
         for name, langs in (
+            (_BOTH, _DELEXICALISED),
             (_ALL, tuple(OTHERS)),
             *((f"{lang} UAS", (lang,)) for lang in _DELEXICALISED),
         )
     ]
     floors = tuple(_floor(arm, tables[arm]) for arm in recipes)
-    holds = judged(gains[0].interval, _DESIGN.effect)
+    (judging,) = (one for one in gains if one.name.startswith(judged))
+    holds = is_gain(judging.interval, _DESIGN.effect)
     return Findings([*gains, *figures], holds, floors=floors)
 
 
@@ -187,6 +189,7 @@ _CODE: Final = (
 _DATA: Final = (ENGLISH, TOKENIZER, *OTHERS.values())
 
 _ALL: Final = f"mean UAS of {len(OTHERS)} languages"
+_BOTH: Final = "mean UAS of zh and ja"
 _DESIGN: Final = Design(effect=1.0, spread=1.0)
 _FULL: Final = (
     "delexicalised (published: word vectors, but for Chinese and Japanese); treebanks of later "
@@ -204,7 +207,7 @@ ROWS: Final = (
         "is undecided otherwise; each must reach 75 UAS on English",
         data=_DATA,
         code=_CODE,
-        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL, judged=is_gain),
+        run=partial(_run_table_3_2, recipes=GRAPH, small=SMALL, judged=_ALL),
         effects=(
             f"{_ALL}, selfatt less rnn",
             *(f"{x} UAS, selfatt less rnn" for x in _DELEXICALISED),
@@ -219,16 +222,19 @@ ROWS: Final = (
     ),
     Row(
         name="transfer-stack",
-        claim="With a stack-pointer decoder, self-attention and an RNN transfer alike",
-        source="Ahmad et al. 2019; the dissertation's Table 3.2: on average 62.22 and 62.37 UAS",
+        claim="With a stack-pointer decoder, delexicalised, self-attention transfers better to "
+        "Chinese and Japanese",
+        source="Ahmad et al. 2019; the dissertation's Table 3.2, delexicalised zh and ja (over all "
+        "30 languages the two are alike: 61.29 and 61.39 UAS)",
         convention=_CONVENTION,
-        rule="the claim holds if the 95 % interval of SelfAtt-Stack less RNN-Stack (mean UAS over "
-        "all languages but English; Student's t over seeds) lies within 1 point of 0, fails if it "
-        "lies outside, and is undecided otherwise; each must reach 75 UAS on English",
+        rule="the claim holds if the 95 % interval of SelfAtt-Stack less RNN-Stack (mean UAS of "
+        "the two languages; Student's t over seeds) is above 0, else fails if below 1, and is "
+        "undecided otherwise; each must reach 75 UAS on English",
         data=_DATA,
         code=_CODE,
-        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK, judged=is_none),
+        run=partial(_run_table_3_2, recipes=STACK, small=SMALL_STACK, judged=_BOTH),
         effects=(
+            f"{_BOTH}, selfatt-stack less rnn-stack",
             f"{_ALL}, selfatt-stack less rnn-stack",
             *(f"{x} UAS, selfatt-stack less rnn-stack" for x in _DELEXICALISED),
         ),

@@ -27,11 +27,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than cores: tests of services, kills and leases wait for a sixth of the time, slow ones
-    for a quarter."""
-    further = 2 if config.option.markexpr == "slow" else 1
-    return len(os.sched_getaffinity(0)) + further
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests of services, kills and leases wait for a sixth of the time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="session")

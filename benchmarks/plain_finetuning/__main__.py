@@ -104,7 +104,7 @@ def main() -> None:
         place = (arguments.work.absolute(), arguments.data)
         found[name] = compared(name, *place, setting, arguments.seeds)
         print(told(name, found[name]), flush=True)
-    for one in found.values():  # where the encoder lies is nobody's business
+    for one in found.values():  # a result has no path of this machine
         one["setting"]["encoder"] = arguments.encoder.name
     name = f"plain-finetuning-{arguments.tasks.replace(',', '-')}"
     write_result(name, {"tasks": found}, libraries=("torch", "transformers"))

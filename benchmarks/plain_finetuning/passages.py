@@ -88,7 +88,7 @@ class Passages(Plain):
         return windows
 
     def _logits(self, model: Any, windows: Sequence[Any]) -> Tensor:
-        """Of both ends, *shape* (B, L, 2); nothing outside the passage can be one."""
+        """Scores of both ends, *shape* (B, L, 2), -1e9 outside the passage."""
         encoded = self.tokenizer.pad([one["ids"] for one in windows], return_tensors="pt")
         logits_BL2: Tensor = model.layers["ends"](model(encoded))
         outside_BL = torch.ones(logits_BL2.shape[:2], dtype=torch.bool)

@@ -29,7 +29,7 @@ Example = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What both sides share.
+    """Settings of both sides.
 
     ``new_rate`` is that of all weights but the encoder's. Where the two differ, ``rate`` is that of
     the recipe, which is not set.
@@ -57,7 +57,7 @@ class Plain(ABC):
 
     @abstractmethod
     def loss(self, model: Any, batch: Sequence[Example]) -> Tensor:
-        """Of a batch."""
+        """Loss of a batch."""
 
     @abstractmethod
     def evaluate(self, model: Any) -> float:
@@ -97,15 +97,14 @@ class Plain(ABC):
             {"params": rest, "lr": self.setting.new_rate},
         ]
 
-    def encode(self, *texts: Any, words: bool = False, **options: Any) -> Any:
+    def encode(self, *texts: Any, words: bool = False) -> Any:
         return self.tokenizer(
             *texts,
             is_split_into_words=words,
             padding=True,
-            truncation=options.pop("truncation", True),
+            truncation=True,
             max_length=self.setting.max_length,
             return_tensors="pt",
-            **options,
         )
 
     def batches(self) -> Iterator[Sequence[Example]]:

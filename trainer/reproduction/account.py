@@ -30,7 +30,7 @@ def account(trial: Trial, findings: Findings) -> dict[str, Any]:
     notes = list(findings.notes)
     if began["seeds"] != len(trial.seeds):  # to add seeds until a rule holds is no test
         notes.append(f"Begun with {began['seeds']} seeds; their number changed while it ran.")
-    reduced = row.reductions.get(trial.size, "none")
+    reduced = row.reduced(trial.size)
     return {
         "row": row.name,
         "claim": row.claim,
@@ -195,14 +195,14 @@ def _power(one: Mapping[str, Any]) -> str:
     if design is None or not seeds:
         return ""
     hours = one["training_seconds"] / seeds * design.seeds / 3600
-    is_same = one["reductions"] == ROWS[one["row"]].reductions.get(one["size"], "none")
+    is_same = one["reductions"] == ROWS[one["row"]].reduced(one["size"])
     return f"{design}: {hours:.0f} hours" if is_same and hours >= 1 else str(design)
 
 
 def _section(one: Mapping[str, Any]) -> str:
     """The claim, verdict, rule, reductions and first figures; the rest stays in the JSON."""
     row, began = ROWS[one["row"]], one.get("designed")
-    reductions = row.reductions.get(one["size"], "none")
+    reductions = row.reduced(one["size"])
     facts = {
         "source": one["source"],
         "rule": one["rule"],

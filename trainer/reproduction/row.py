@@ -126,3 +126,7 @@ class Row:
     code: tuple[str, ...] = ()
     reductions: Mapping[Size, str] = field(default_factory=dict)
     seeds: Mapping[Size, int] = field(default_factory=dict)
+
+    def reduced(self, size: Size) -> str:
+        """The reductions of a size; `none` without any."""
+        return self.reductions.get(size, "none")

@@ -84,7 +84,7 @@ class Trial:
         path = self.folder / DESIGN
         own = {
             "rule": self.row.rule,
-            "reductions": self.row.reductions.get(self.size, "none"),
+            "reductions": self.row.reduced(self.size),
             "power": str(self.row.design or "not estimated"),
         }
         if not path.exists():

@@ -105,6 +105,11 @@ def _percent(scores: Sequence[float]) -> tuple[float, ...]:
 
 _SMALL: Final = "800 sentences of each split, rank 32"
 
+_OTHERS: Final = (
+    "MiniLM (published: BERT base and large, ELMo, and baselines of other kinds); the treebank of "
+    "UD (published: Penn Treebank)"
+)
+
 _row = partial(
     Row,
     code=("trainer/probing",),
@@ -139,10 +144,8 @@ ROWS: Final = (
         run=_run_weights,
         effects=(_GAIN.format(*_WEIGHTS),),
         reductions={
-            "small": f"MiniLM (published: BERT base and large, ELMo, and baselines of other "
-            f"kinds); the treebank of UD (published: Penn Treebank); {_SMALL}",
-            "full": "MiniLM (published: BERT base and large, ELMo, and baselines of other kinds); "
-            "the treebank of UD (published: Penn Treebank)",
+            "small": f"{_OTHERS}; {_SMALL}",
+            "full": _OTHERS,
         },
     ),
 )

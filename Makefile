@@ -53,20 +53,21 @@ bench: $(VENV)/.bench  ## Re-run the benchmarks; results go to benchmarks/result
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# The stamps hold the extras that are installed; `dev` includes `train`.
+# The stamps hold the extras that are installed; `dev` includes `train`. Modules are compiled where
+# they are imported first: most never are.
 $(VENV)/.train: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[train]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[train]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.train
 
 # litdata asks for torchvision and runs without; one that was built for another torch breaks
 # transformers.
 $(VENV)/.bench: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m pip uninstall --quiet --yes torchvision
 	touch $@

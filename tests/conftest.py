@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.once import made_once
 for library in ("OMP", "MKL", "OPENBLAS"):
     os.environ[f"{library}_NUM_THREADS"] = "1"
 
+# What collecting the tests makes stays; looking through it for garbage would take a third of it.
+gc.disable()
+
 # No time limits, which a busy machine or a first compilation breaks; other examples in every run.
 settings.register_profile(
     "parsebank", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -25,6 +29,11 @@ settings.load_profile("parsebank")
 # A shell starts `make test &` with interrupts ignored, also in every child; some tests send them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

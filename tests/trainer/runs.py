@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 import torch
@@ -18,9 +19,11 @@ from trainer.recipes import RECIPES
 from trainer.report import result_of
 from trainer.results import write_result
 
+_TASKS: Final = {name: make().task.name for name, make in RECIPES.items()}
+
 
 def recipes_of(*tasks: str) -> list[str]:
-    return [name for name, make in RECIPES.items() if make().task.name in tasks]
+    return [name for name, task in _TASKS.items() if task in tasks]
 
 
 def finished(recipe: Recipe, store: FeatureStore, folder: Path) -> Run:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -150,10 +150,13 @@ class Tags(Plain):
     """Words with a tag each, that of their first piece: ``AutoModelForTokenClassification``."""
 
     def model(self) -> Any:
-        self.tags = sorted({tag for tags in map(self.tags_of, self.train) for tag in tags})
         return AutoModelForTokenClassification.from_pretrained(
             self.setting.encoder, num_labels=len(self.tags), dtype=torch.float32
         )
+
+    @cached_property
+    def tags(self) -> list[str]:
+        return sorted({tag for tags in map(self.tags_of, self.train) for tag in tags})
 
     def tags_of(self, example: Example) -> Sequence[str]:
         tags: Sequence[str] = example[1]
@@ -214,7 +217,6 @@ class Utterances(Tags):
     """Words with tags and an intent, learned together; scored by the F1 of tags."""
 
     def model(self) -> Any:
-        self.tags = sorted({tag for tags in map(self.tags_of, self.train) for tag in tags})
         self.intents = sorted({intent for _, (_, intent) in self.train})
         model = OverEncoder(self.setting.encoder)
         model.layers["tags"] = nn.Linear(model.width, len(self.tags))

@@ -18,6 +18,7 @@ from trainer.reproduction.rows import (
     syntax_encoder,
     transfer,
     translation,
+    tree_reg,
     udprlm,
     wolof,
     word_order,
@@ -39,6 +40,7 @@ for _row in (
     syntax_encoder.ROW,
     *transfer.ROWS,
     translation.ROW,
+    tree_reg.ROW,
     udprlm.ROW,
     wolof.ROW,
 ):

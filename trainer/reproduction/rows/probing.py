@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ def findings(curves: Mapping[str, Any]) -> Findings:
         Figure(
             f"{task}, layer {point['layer']}: {_named(curve)}, %",
             None,
-            tuple(100 * score for score in point["seeds"]),
+            percent(point["seeds"]),
         )
         for task, curve in curves.items()
         for point in curve["layers"]
@@ -81,6 +81,10 @@ def findings(curves: Mapping[str, Any]) -> Findings:
         holds=every([is_gain((one["low"], one["high"])) for one in ahead]),
         notes=tuple(_note(task, curve) for task, curve in curves.items()),
     )
+
+
+def percent(scores: Sequence[float]) -> tuple[float, ...]:
+    return tuple(100 * score for score in scores)
 
 
 def _named(curve: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from trainer.probing.against import compare_probes
 from trainer.reproduction.judgement import Floor, is_gain
 from trainer.reproduction.row import Figure, Findings, Row
-from trainer.reproduction.rows.probing import probed
+from trainer.reproduction.rows.probing import percent, probed
 from trainer.reproduction.rows.treebanks import ENCODER, ENGLISH, MULTILINGUAL
 from trainer.reproduction.trial import Trial
 
@@ -83,7 +83,7 @@ def compared(
     gain = tuple(100 * (one - other) for one, other in zip(*best, strict=True))
     figures = [Figure(_GAIN.format(*names), None, gain)]
     figures += [
-        Figure(f"{name}, layer {point['layer']}: UUAS, %", None, _percent(point["seeds"]))
+        Figure(f"{name}, layer {point['layer']}: UUAS, %", None, percent(point["seeds"]))
         for name, side in sides
         for point in side["tasks"][_TREES]["layers"]
     ]
@@ -94,13 +94,9 @@ def compared(
     )
     floors: tuple[Floor, ...] = ()
     if chain is not None:
-        mean = sum(_percent(best[0])) / len(best[0])
+        mean = sum(percent(best[0])) / len(best[0])
         floors = (Floor(f"{names[0]}: UUAS (a chain of neighbours)", mean, round(chain, 1)),)
     return Findings(figures, is_gain((low, high), effect), (note,), floors=floors)
-
-
-def _percent(scores: Sequence[float]) -> tuple[float, ...]:
-    return tuple(100 * score for score in scores)
 
 
 _SMALL: Final = "800 sentences of each split, rank 32"

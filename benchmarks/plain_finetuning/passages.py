@@ -24,7 +24,7 @@ class Passages(Plain):
 
     def model(self) -> Any:
         model = OverEncoder(self.setting.encoder)
-        model.layers["ends"] = nn.Linear(model.width, 2)
+        model.add("ends", nn.Linear(model.width, 2))
         return model
 
     def loss(self, model: Any, batch: Sequence[Example]) -> Tensor:

@@ -212,6 +212,14 @@ class OverEncoder(nn.Module):
     def width(self) -> int:
         return int(self.encoder.config.hidden_size)
 
+    def add(self, name: str, layer: nn.Module) -> None:
+        """A new layer, which starts as those of ``AutoModelFor...`` do; torch's own start larger."""
+        for part in layer.modules():
+            if isinstance(part, nn.Linear):
+                nn.init.normal_(part.weight, std=self.encoder.config.initializer_range)
+                nn.init.zeros_(part.bias)
+        self.layers[name] = layer
+
 
 class Utterances(Tags):
     """Words with tags and an intent, learned together; scored by the F1 of tags."""
@@ -219,11 +227,9 @@ class Utterances(Tags):
     def model(self) -> Any:
         self.intents = sorted({intent for _, (_, intent) in self.train})
         model = OverEncoder(self.setting.encoder)
-        model.layers["tags"] = nn.Linear(model.width, len(self.tags))
-        model.layers["intent"] = nn.Sequential(
-            *(nn.Linear(model.width, model.width), nn.Tanh(), nn.Dropout(0.1)),
-            nn.Linear(model.width, len(self.intents)),
-        )
+        model.add("tags", nn.Linear(model.width, len(self.tags)))
+        classifier = (nn.Linear(model.width, model.width), nn.Tanh(), nn.Dropout(0.1))
+        model.add("intent", nn.Sequential(*classifier, nn.Linear(model.width, len(self.intents))))
         return model
 
     def tags_of(self, example: Example) -> Sequence[str]:

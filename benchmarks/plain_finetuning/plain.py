@@ -213,7 +213,7 @@ class OverEncoder(nn.Module):
         return int(self.encoder.config.hidden_size)
 
     def add(self, name: str, layer: nn.Module) -> None:
-        """A new layer, which starts as those of ``AutoModelFor...`` do; torch's own start larger."""
+        """A new layer, which starts as those of ``AutoModelFor...`` do: torch's own are larger."""
         for part in layer.modules():
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=self.encoder.config.initializer_range)

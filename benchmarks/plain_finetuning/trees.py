@@ -14,9 +14,8 @@ from benchmarks.plain_finetuning.plain import IGNORED, Example, OverEncoder, Pla
 class Trees(Plain):
     """Words with a head (0 is ROOT) and a relation each, by a biaffine parser of first pieces.
 
-    Its layers start as torch draws them, like those of our parsers.
-
-    Heads are the best of each word (Dozat and Manning 2017); scored by LAS.
+    Heads are the best of each word (Dozat and Manning 2017); scored by LAS. Its layers start as
+    torch draws them, like those of our parsers.
     """
 
     def model(self) -> Any:

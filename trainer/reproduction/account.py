@@ -85,11 +85,15 @@ def _rounded(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
+_ADDED: Final = {"found": "", "to_decide": ""}
+"""Facts of errata that no result has."""
+
+
 def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, Any]:
     """An account with what was found wrong beside its figures, which stay as they are.
 
-    The erratum's facts replace the account's, or are new (``found``, what the trial found in plain
-    words). It also has ``published`` figures by name, names of figures that are ``withdrawn``,
+    The erratum's facts replace the account's, or are new: ``found``, what the trial found in plain
+    words; ``to_decide``, the hours or data without which the row decides nothing. It also has ``published`` figures by name, names of figures that are ``withdrawn``,
     values by name of figures ``derived`` from the account's, and further ``notes``.
     """
     facts = dict(erratum)
@@ -97,7 +101,7 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
     withdrawn = facts.pop("withdrawn", ())
     derived = facts.pop("derived", {})
     notes = [f"**Erratum.** {note}" for note in facts.pop("notes", ())]
-    known = {*one, "found", *derived, *(figure["name"] for figure in one["figures"])}
+    known = {*one, *_ADDED, *derived, *(figure["name"] for figure in one["figures"])}
     unknown = {*facts, *published, *withdrawn} - known
     if unknown:
         raise KeyError(f"{one['row']} has no {', '.join(sorted(unknown))}")
@@ -110,7 +114,7 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
         for figure in one["figures"]
         if figure["name"] not in withdrawn
     ]
-    return {"found": "", **one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
+    return {**_ADDED, **one, **facts, "figures": figures, "notes": [*notes, *one["notes"]]}
 
 
 def known_result(trial: Trial) -> dict[str, Any] | None:
@@ -210,6 +214,7 @@ def _section(one: Mapping[str, Any]) -> str:
         "present rule": "" if one["rule"] == row.rule else row.rule,
         "present claim": "" if one["claim"] == row.claim else row.claim,
         "power": _power(one),
+        "to decide": one["to_decide"],
         "floors": "; ".join(one.get("floors", ())),
         "smaller": one["reductions"],
         "ran": _ran(one),

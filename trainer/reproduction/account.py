@@ -93,7 +93,8 @@ def corrected(one: Mapping[str, Any], erratum: Mapping[str, Any]) -> dict[str, A
     """An account with what was found wrong beside its figures, which stay as they are.
 
     The erratum's facts replace the account's, or are new: ``found``, what the trial found in plain
-    words; ``to_decide``, the hours or data without which the row decides nothing. It also has ``published`` figures by name, names of figures that are ``withdrawn``,
+    words; ``to_decide``, the hours or data without which the row decides nothing. It also has
+    ``published`` figures by name, names of figures that are ``withdrawn``,
     values by name of figures ``derived`` from the account's, and further ``notes``.
     """
     facts = dict(erratum)

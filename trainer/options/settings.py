@@ -55,13 +55,8 @@ class Option(NamedTuple):
     @property
     def nested(self) -> bool:
         """True for what is made of options: a section, or a list of named entries."""
-        return is_dataclass(self.value) or _lists_options(self.kind)
-
-
-@functools.cache
-def _lists_options(kind: Any) -> bool:
-    lists = (one for one in _alternatives(kind) if get_origin(one) is tuple)
-    return any(is_dataclass(get_args(one)[0]) for one in lists)
+        lists = (one for one in _alternatives(self.kind) if get_origin(one) is tuple)
+        return is_dataclass(self.value) or any(is_dataclass(get_args(one)[0]) for one in lists)
 
 
 def options(recipe: Recipe) -> dict[str, Any]:

@@ -31,6 +31,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All cases but the first of a test marked ``slow_cases`` are slow."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("slow_cases"):
+            test = item.nodeid.partition("[")[0]
+            if test in seen:
+                item.add_marker("slow")
+            seen.add(test)
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()

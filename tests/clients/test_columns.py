@@ -184,13 +184,8 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        *("wikiann-lowresource", "conll2003"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("wikiann", "conll2002")),
-    ],
-)
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("folder", ["wikiann-lowresource", "conll2003", "wikiann", "conll2002"])
 def test_every_real_sentence_is_read(data_dir, folder):
     reader, path = BENCHMARKS["conll" if "conll" in folder else "wikiann"], data_dir / "benchmarks"
     found: Counter[str] = Counter()

@@ -202,7 +202,8 @@ with Client.embedded(sys.argv[1], workers=1, job_workers=0, **settings) as clien
 """
 
 
-@pytest.mark.parametrize("level", [None, pytest.param("info", marks=pytest.mark.slow)])
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("level", [None, "info"])
 def test_an_embedded_service_is_silent_unless_asked(tmp_path, monkeypatch, level):
     monkeypatch.delenv("PARSEBANK_LOG_LEVEL", raising=False)
     command = [sys.executable, "-c", EMBEDDED, str(tmp_path), *([level] if level else [])]

@@ -190,6 +190,7 @@ def test_a_french_text_reads_as_in_the_release(data_dir, tmp_path) -> None:
     assert " ".join(found.segments[0].tokens) == words
 
 
+@pytest.mark.slow
 def test_multiword_tokens_of_a_treebank_are_expanded(client, data_dir) -> None:
     spec = UD.spec("test", "fr", path=data_dir / "treebanks" / "UD_French-PUD", mode="gold")
     items = list(UD.read(data_dir / "treebanks" / "UD_French-PUD", "test", "fr", "gold"))

@@ -56,6 +56,7 @@ def test_splits_share_the_names_of_their_folder(client, store, benchmark_files):
     assert stored(store, name, "train", "slots")["train-2"] == ("O", "B-meal", "O", "O")
 
 
+@pytest.mark.slow
 def test_other_names_in_the_same_dataset_are_refused(client, benchmark_files, tmp_path):
     shutil.copytree(benchmark_files / "atis", tmp_path / "atis")
     backfilled(client, ATIS, benchmark_files / "atis", "train")

@@ -24,8 +24,9 @@ ADDRESS = "127.0.0.1:8000"
 DATABASE = "db.example.org"
 LONG = (
     *("README.md", "backfill.md", "quickstart.md", "sequences.md", "stream.md", "train.md"),
-    *("benchmarks.md", "client.md", "clusters.md", "parse.md", "store.md"),
+    *("benchmarks.md", "client.md", "clusters.md", "features.md", "models.md", "operate.md"),
     *("contributor.md", "linguist.md", "moving.md", "operator.md", "other-languages.md"),
+    *("page.md", "parse.md", "pretrain.md", "store.md"),
 )
 """Pages that backfill, train, or run many commands."""
 

@@ -155,6 +155,7 @@ def test_only_small_files_are_written_again(table) -> None:
     assert large.items() <= files_of(table).items()
 
 
+@pytest.mark.slow
 def test_writers_join_many_small_files(table) -> None:
     for number in range(JOIN_EVERY + 20):
         assert table.append(rows(number, size=10), Transaction(f"shard-{number}"))
@@ -219,6 +220,7 @@ def test_the_table_library_refuses_a_change_that_lost_a_race(table) -> None:
     assert stored(table) == [3]
 
 
+@pytest.mark.slow
 def test_compactions_at_once_leave_each_row_once(filled, records) -> None:
     for record in records:
         filled.parses.append([record])
@@ -313,6 +315,7 @@ def test_examples_that_are_deleted_during_a_compaction_stay_deleted(
     assert sorted(keys) == sorted({row.example_key for row in rows} - gone)
 
 
+@pytest.mark.slow
 def test_a_deletion_ends_beside_a_steady_writer(table) -> None:
     for number in range(40):
         table.append(rows(number, part=str(number)))

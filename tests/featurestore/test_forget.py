@@ -99,6 +99,7 @@ def test_files_that_were_not_deleted_stay_listed(filled) -> None:
     assert listed(log_of(dataset), "remove") == set()
 
 
+@pytest.mark.slow
 def test_a_vacuum_forgets_old_versions_except_pinned_ones(filled, handle, rows) -> None:
     first = filled.dataset("pairs")
     ids = first.columns(["example_id"])
@@ -200,6 +201,7 @@ def test_a_damaged_entry_is_not_taken_for_a_vacuumed_version(filled) -> None:
         assert not isinstance(raised.value, FileGoneError)
 
 
+@pytest.mark.slow
 def test_of_two_vacuums_at_once_both_finish(filled, monkeypatch) -> None:
     commit(filled, 3 * INTERVAL)
     secure, reports = forget._secure, []

@@ -108,6 +108,7 @@ def keys_of(file: Path) -> list[str]:
     return pq.read_table(file, columns=["key"])["key"].to_pylist()
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("column", ["record", "form", "head", "text", "parser", "misc"])
 def test_a_parse_comes_back_from_its_other_copy(whole, records, rows, column) -> None:
     spoil(files_of(whole, "parses")[0], column)
@@ -119,6 +120,7 @@ def test_a_parse_comes_back_from_its_other_copy(whole, records, rows, column) ->
         assert list(store.parses.get_many([one.key for one in records]).values()) == records
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("columns", [("key",), ("record", "form")])
 def test_a_parse_without_a_whole_copy_is_lost_and_named(whole, records, columns) -> None:
     file = files_of(whole, "parses")[0]
@@ -146,6 +148,7 @@ def test_two_copies_that_differ_are_both_left(whole) -> None:
     assert (lost.kept, len(lost.lost)) == (0, 8)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("column", ["label", "example_id", "input_ids", "seq", "parse_keys"])
 def test_examples_come_back_with_the_backfill(whole, handle, records, rows, column) -> None:
     file = files_of(whole, dataset_of(whole))[0]
@@ -210,6 +213,7 @@ def test_a_file_in_the_place_of_another_is_found(whole) -> None:
     assert [Path(one.path).name for one in same_as_dry_run(whole).files] == [first.name]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("view", "harm"),
     [
@@ -349,6 +353,7 @@ def cut_hint(log: Path) -> None:
     os.truncate(log / "_last_checkpoint", 5)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("damage", [torn_checkpoint, missing_checkpoint, other_path, cut_hint])
 def test_entries_stand_in_for_a_damaged_checkpoint(whole, records, rows, damage) -> None:
     DeltaTable(f"{whole.uri}/parses", version=CHECKPOINT).create_checkpoint()

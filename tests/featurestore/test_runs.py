@@ -88,6 +88,7 @@ def check(table: Table, lookup: KeyLookup, universe: list[str]) -> None:
     assert lookup.repeated_keys() == sorted(key for key, count in truth.items() if count > 1)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("seed", range(4))
 def test_kept_keys_are_those_of_the_table_whatever_happens_to_it(table, monkeypatch, seed) -> None:
     monkeypatch.setattr("featurestore.tables.index.KEPT_KEYS", 8)

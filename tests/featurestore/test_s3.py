@@ -65,6 +65,7 @@ def test_environment_variable_names_the_store(s3, monkeypatch, records) -> None:
         assert store.parses.get_many([records[0].key]) == {records[0].key: records[0]}
 
 
+@pytest.mark.slow
 def test_damage_is_repaired(s3, remote, records) -> None:
     for start in range(0, 40, 10):
         remote.parses.append(records[start : start + 10])
@@ -86,6 +87,7 @@ def test_damage_is_repaired(s3, remote, records) -> None:
         assert list(store.parses.get_many([x.key for x in records]).values()) == records
 
 
+@pytest.mark.slow
 def test_a_repair_is_repeated_after_a_vacuum(s3, remote, records) -> None:
     for start in range(0, 40, 20):
         remote.parses.append(records[start : start + 20])

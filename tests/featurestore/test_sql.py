@@ -354,6 +354,7 @@ def test_unknown_view_is_an_error(parsed) -> None:
     assert mine is not None
 
 
+@pytest.mark.slow
 def test_a_script_that_keeps_a_relation_ends_quietly(parsed) -> None:
     script = (
         "import sys; from featurestore import open_store\n"

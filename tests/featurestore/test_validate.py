@@ -35,6 +35,7 @@ def test_a_sound_store_has_no_problems(filled, records) -> None:
     assert report.problem_count == 0
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [

@@ -64,6 +64,7 @@ def test_sound_store_passes_deep_validation(keyed) -> None:
     assert sum(seen) == report.parses + report.examples == 30
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("mode", ["raw", "sentence", "pretokenized", "tokens_mwt"])
 @pytest.mark.parametrize("long", ["refuse", "split"])
 def test_key_of_another_text_is_found(store, parses, mode, long) -> None:

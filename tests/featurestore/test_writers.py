@@ -31,6 +31,7 @@ def test_buffered_writers_share_a_table(tmp_path, writers) -> None:
     assert_kept_at(tmp_path, acknowledged)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("delay", [0.05, 0.2])
 @pytest.mark.parametrize("mode", ["append", "durable"])
 def test_killed_writers_lose_nothing_they_acknowledged(tmp_path, writers, mode, delay) -> None:

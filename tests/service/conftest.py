@@ -121,7 +121,7 @@ def spacy_models(common: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spacy_french(spacy_models: Path) -> Parser:
+def spacy_italian(spacy_models: Path) -> Parser:
     """A tiny spaCy pipeline, loaded into this process."""
     return load_added(spacy_models, SPACY)
 

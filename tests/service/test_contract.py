@@ -29,7 +29,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ENGLISH, FRENCH, STANZA = ("udpipe/english-ewt", "udpipe/french-partut-ud-2.5-191206", "stanza/fr")
 MODES = ("raw", "sentence", *TOKEN_MODES)
-PARSERS = (ENGLISH, FRENCH, STANZA, OWN, SPACY)
+HEAVY = (STANZA, SPACY)
+PARSERS = (ENGLISH, FRENCH, OWN, *(pytest.param(x, marks=pytest.mark.slow) for x in HEAVY))
 EXTRAS: dict[str, dict[str, Any]] = {
     "bare": {},
     "matrices": {"matrices": list(MATRICES)},

@@ -56,6 +56,7 @@ async def queued(app: FastAPI) -> Any:
         await asyncio.sleep(0.005)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("shape", REQUESTS)
 async def test_disconnect_cancels_queued_texts(serve: Serve, shape: str) -> None:
     target, body, headers = REQUESTS[shape]

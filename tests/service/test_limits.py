@@ -46,6 +46,7 @@ async def test_body_that_pauses_too_long_is_408(serve, monkeypatch) -> None:
         assert answer["error_type"] == "request_timeout"
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("sent", [[], [SPEC], [SPEC, EXAMPLE]])
 async def test_upload_that_pauses_too_long_leaves_nothing(serve, monkeypatch, sent) -> None:
     monkeypatch.setattr(body, "PAUSE_SECONDS", 0.5)

@@ -234,6 +234,7 @@ async def test_parses_are_those_of_every_other_route(client: httpx.AsyncClient) 
     assert item["cached"]
 
 
+@pytest.mark.slow
 async def test_a_long_sentence_in_running_text_is_cut_and_marked(client: httpx.AsyncClient) -> None:
     conllu = await result(client, data="It works. " + "word " * 2_500, **FULL)
     sentences = list(parse_conllu(conllu))

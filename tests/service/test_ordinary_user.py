@@ -174,13 +174,8 @@ def test_a_read_only_service_answers_and_keeps_nothing(tmp_path: Path, by: str) 
             path.chmod(0o755)
 
 
-@pytest.mark.parametrize(
-    "what",
-    [
-        "store",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("keys", "folder", "too-deep", "state")),
-    ],
-)
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("what", ["store", "keys", "folder", "too-deep", "state"])
 def test_what_may_not_be_used_at_the_start_is_named_without_a_trace(tmp_path, what) -> None:
     path = tmp_path / what
     settings = {}

@@ -423,7 +423,7 @@ def test_a_refused_copy_is_a_file_and_says_why(browser, service, tmp_path: Path)
 
 def test_a_parse_waits_until_its_model_is_loaded(browser, tmp_path: Path) -> None:
     """The process that loads the model is stopped, so the first answer is a refusal."""
-    with served(tmp_path, request_deadline_seconds="5") as slow:
+    with served(tmp_path, request_deadline_seconds="15") as slow:
         browser.open(f"{slow.url}/#parse?{urlencode({'text': 'Birds sing.', 'parser': OWN})}")
         asyncio.run(until(lambda: bool(children(slow.process.pid))))
         (loading,) = children(slow.process.pid)

@@ -23,7 +23,7 @@ MODELS = {
     "udpipe.v1": "english",
     "stanza.v1": "stanza_french",
     "parsebank.v1": "own_english",
-    "spacy.v1": "spacy_french",
+    "spacy.v1": "spacy_italian",
     "udpipe2.v1": "remote_english",
 }
 FRENCH = {"udpipe.v1": "udpipe_french", "stanza.v1": "stanza_french", "parsebank.v1": "own_french"}

@@ -172,6 +172,7 @@ def settled_memory(process: psutil.Process) -> int:
     return size
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_flood_of_headers_is_refused_before_it_is_kept(service: Served, kind: str) -> None:
     process = psutil.Process(service.process.pid)

@@ -102,6 +102,7 @@ def test_sentences_and_words_can_be_given(parser: Parser, item: ParseInput, form
     assert parse.text == item.joined
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=25)
 def test_a_text_is_parsed_the_same_in_any_company(parser: Parser, data: st.DataObject) -> None:

@@ -164,6 +164,7 @@ async def test_feeder_fails_only_the_late_text_of_a_bulk_batch(bulk: Bench) -> N
     assert outcomes(others) == ["Parse", "Parse"]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("bulk", [False, True])
 async def test_feeder_names_a_text_on_which_a_worker_computes_for_long(
     fork_server: ForkServer, bulk: bool

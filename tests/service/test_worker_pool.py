@@ -46,6 +46,7 @@ async def test_streamed_texts_come_as_they_finish(running: WorkerPool) -> None:
     assert all(isinstance(outcome, Parse) for _, outcome in found)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_request_takes_its_texts_out_of_the_queue(running: WorkerPool) -> None:
     before = running.stats.texts
     parsing = asyncio.create_task(running.parse([LONG] * 100, later(30)))

@@ -81,6 +81,7 @@ async def test_idle_worker_death_loses_no_text() -> None:
     assert all(isinstance(outcome, Parse) for outcome in outcomes)
 
 
+@pytest.mark.slow
 async def test_workers_are_replaced_after_so_many_texts() -> None:
     texts = [f"This is number {number}." for number in range(100)]
     async with pool(worker_max_texts=20, batch_words=20) as running:

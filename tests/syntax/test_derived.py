@@ -64,6 +64,7 @@ def later_pieces(batch: dict[str, Any], row: int) -> np.ndarray[Any, Any]:
     return np.where(later, above, np.arange(size))
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("policy", ["attach", "broadcast"])
 @pytest.mark.parametrize("joint_root", [True, False])
 @settings(max_examples=15)

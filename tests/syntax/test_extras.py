@@ -68,6 +68,7 @@ def test_the_error_has_the_problem_the_command_and_the_extra() -> None:
     assert error.detail["extra"] == "pictures"
 
 
+@pytest.mark.slow
 def test_every_named_extra_exists() -> None:
     extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     sources = [path for part in PACKAGES for path in (ROOT / part).rglob("*.py")]

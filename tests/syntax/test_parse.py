@@ -247,6 +247,7 @@ def test_the_text_comment_is_the_tokens_as_written(parse: Parse) -> None:
             assert alone.text[start:end] in (token.form, whole)
 
 
+@pytest.mark.slow
 def test_treebanks_come_back_through_a_parse(data_dir: Path) -> None:
     for name in ("UD_English-EWT/en_ewt-ud-dev", "UD_French-Sequoia/fr_sequoia-ud-dev"):
         for sentence in read_conllu(data_dir / "treebanks" / f"{name}.conllu"):

@@ -165,6 +165,7 @@ class Overtaken(Recorder):
             self.other()
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_shard_at_once_store_each_row_and_drop_once(tmp_path: Path) -> None:
     with open_store(tmp_path) as store, open_store(tmp_path) as other:
         bench = make_bench(tmp_path, store)

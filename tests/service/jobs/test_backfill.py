@@ -71,6 +71,7 @@ def other_tokenizer(folder: Path, normalizer: dict[str, str] | None) -> Path:
     return other
 
 
+@pytest.mark.slow
 async def test_two_tokenizers_at_once_cost_one_parse_whatever_the_workers_do(
     shared: Service, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ async def test_the_job_does_what_the_forecast_said(shared: Service) -> None:
     assert expected["texts"]["total"] == 122
 
 
+@pytest.mark.slow
 async def test_after_a_backfill_nothing_is_left_to_store(shared: Service) -> None:
     items = [*pairs(4, "Ruth"), *[pair(5, "Ruth", first="word " * 1500)] * 2]
     body = ndjson(items, parser="udpipe/english-ewt")

@@ -67,6 +67,7 @@ def recipe_of(small_recipe):
     return make
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", SETTINGS)
 def test_an_exported_encoder_gives_the_same_states_to_the_bit(
     store, recipe_of, tmp_path, name

@@ -118,6 +118,7 @@ def test_a_run_that_has_no_parser_for_texts_is_refused(
         _checked(changed, parser_run)
 
 
+@pytest.mark.slow
 def test_an_encoder_that_cannot_be_exported_is_named(tmp_path: Path) -> None:
     class Stubborn(torch.nn.Module):
         def forward(self, values: torch.Tensor) -> torch.Tensor:

@@ -79,6 +79,7 @@ def test_a_task_on_sequences(client, store, tmp_path, task) -> None:
     assert_same(run, tmp_path, store, client)
 
 
+@pytest.mark.slow
 def test_words_with_frozen_states(client, store, tmp_path) -> None:
     task = ("task.name=token_classification.v1", f"data.dataset={tagged.NAME}", "use_tags=false")
     run = trained(with_settings(RECIPES["gate-relation"](), [*task, *GATE]), store, tmp_path)
@@ -94,6 +95,7 @@ def relations(tmp_path_factory, store) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_relations_of_given_mentions(client, store, relations, english) -> None:
     """The service's trees are others than those of the files; mentions and tags are theirs."""
     run = load_run(relations)

@@ -68,6 +68,7 @@ def updates(run: Run) -> list[int]:
     ]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(("n_critic", "expected"), [(5, [3, 11]), (-5, [11, 3]), (1, [11, 11])])
 def test_n_critic_says_how_often_each_side_learns(store, tmp_path, n_critic, expected) -> None:
     run = train(made("max_steps=11", n_critic=n_critic), store, tmp_path)
@@ -102,6 +103,7 @@ def test_a_run_reports_the_discriminators_loss_of_each_stream(store, tmp_path, m
     assert objective.discriminator.layers[-1].out_features == outputs
 
 
+@pytest.mark.slow
 def test_soft_labels_are_drawn_once_and_recorded(store, tmp_path) -> None:
     run = train(made(**SOFT), store, tmp_path)
     write_result(result_of(run), tmp_path)
@@ -139,6 +141,7 @@ def test_a_warm_up_in_passes_begins_with_the_delay(store, tmp_path, passes, step
     assert run.warmup_steps == steps
 
 
+@pytest.mark.slow
 def test_the_delay_is_plain_parsing_in_larger_batches(store, tmp_path) -> None:
     run, seen = reported(made(*DELAY, n_critic=2), store, tmp_path)
     # 12 sentences: 2 passes in batches of 6, then 2 in batches of 3.
@@ -153,7 +156,8 @@ def test_the_delay_is_plain_parsing_in_larger_batches(store, tmp_path) -> None:
     assert other.progress.losses[-1] != run.progress.losses[-1]
 
 
-@pytest.mark.parametrize("stop", [pytest.param(3, marks=pytest.mark.slow), 9])
+@pytest.mark.slow_cases
+@pytest.mark.parametrize("stop", [9, 3])
 def test_an_interrupted_run_resumes_to_the_same_losses(store, tmp_path, stop) -> None:
     settings = (*DELAY, "checkpoint_every=2", "accumulation=2", "epochs=8", "delay=3")
     recipe = made(*settings, langs=("fr", "de"), n_critic=2, **SOFT)
@@ -261,6 +265,7 @@ def test_streams_have_a_share_though_they_are_told_none() -> None:
     assert StreamOptions("x", made().data, joins="in_turn").share == 0.5
 
 
+@pytest.mark.slow
 def test_the_language_test_learns_to_tell_what_the_states_tell(store, tmp_path) -> None:
     run = train(made(strength=0.0), store, tmp_path)
     write_result(result_of(run), tmp_path)

@@ -246,12 +246,13 @@ SHORT = (
 )
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("name", "further"),
     [
         ("clm-treereg", ()),
-        pytest.param("mlm-treereg", (), marks=pytest.mark.slow),
-        pytest.param("clm-planting", (), marks=pytest.mark.slow),
+        ("mlm-treereg", ()),
+        ("clm-planting", ()),
         ("mlm-planting", ("data.matrices=device",)),
         ("pascal-mlm", ()),
     ],

@@ -215,6 +215,7 @@ def test_the_programs_compute_what_the_model_does(
         np.testing.assert_allclose(scores[0], model.relation_scores(dependents, heads), **close)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(
     encoder: Path, tokenizer: Any, special: SpecialTokens, tmp_path: Path, precision: Any

@@ -249,6 +249,7 @@ def parsed(tmp_path, sample_rows, append_rows, english) -> str:
 UDPIPE, NOISY = "udpipe/english-ewt", "udpipe/english-ewt~heads-0.5-0"
 
 
+@pytest.mark.slow
 def test_a_study_of_parsers_compares_each_with_the_first(short, parsed, tmp_path) -> None:
     runs = {name: tmp_path / folder_name([f"data.parser={name}"]) for name in (UDPIPE, NOISY)}
     study = (short, [UDPIPE], [1])

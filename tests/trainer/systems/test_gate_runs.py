@@ -42,6 +42,7 @@ def append_all(store, parser, tokenizer, folder, **pairs: int) -> None:
         append_related(store, tokenizer, folder, split)
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("relation.v1"))
 def test_every_recipe_of_the_task_trains(name, related, tmp_path) -> None:
     settings = [*SMALL, "max_steps=2"]

@@ -105,6 +105,7 @@ def test_the_released_runs_are_those_of_the_released_configuration() -> None:
     assert alone.data.samplers == ()
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_run_trains_resumes_and_keeps_the_last_weights(silver, tmp_path, attention) -> None:
     recipe = small(f"model.attention={attention}", "model.sla=true")
@@ -199,6 +200,7 @@ def pretrained(silver, tmp_path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_an_exported_encoder_starts_other_recipes(
     pretrained, silver, store, small_recipe, tmp_path
 ) -> None:

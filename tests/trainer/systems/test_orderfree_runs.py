@@ -48,6 +48,7 @@ def recipe(name: str = "orderfree-selfatt-graph-delex", *settings: str) -> Recip
     return with_settings(RECIPES[name](), [*common, *settings])
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -193,6 +193,7 @@ def test_languages_are_taken_by_the_power_of_their_texts(texts, tmp_path) -> Non
     assert len(fed) == fed.count(("en",)) + fed.count(("main",))
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", ["plbart", "plbart-as-released"])
 def test_a_resumed_run_equals_an_uninterrupted_one(texts, tmp_path, name) -> None:
     settings = ("model.dropout_steps=2,4", "model.dropouts=0.05,0")
@@ -226,6 +227,7 @@ def test_a_run_starts_from_the_pretrained_one(texts, pretrained, tmp_path, name)
     assert run.progress.evaluations[-1].scores["examples"] == 5
 
 
+@pytest.mark.slow
 def test_each_stream_begins_texts_with_the_token_of_its_own_language(
     texts, folder, tmp_path
 ) -> None:

@@ -247,6 +247,7 @@ TINY = (
 )
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("extractive_qa.v1"))
 def test_every_recipe_of_the_task_trains(name, qa, tmp_path) -> None:
     recipe = RECIPES[name]()

@@ -62,6 +62,7 @@ def recipe_of(name: str, *settings: str) -> Recipe:
     return with_settings(RECIPES[name](), [*small, "training.epochs=2", *settings])
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", NAMES)
 def test_every_task_trains_and_is_scored_beside_the_majority_class(verses, tmp_path, name) -> None:
     run = finished(recipe_of(name), verses, tmp_path)
@@ -139,6 +140,7 @@ def test_a_pretrained_encoder_gets_rows_for_senses_and_keeps_its_own(
     assert learned.tolist() == [False, True, True, True]
 
 
+@pytest.mark.slow
 def test_predictions_of_pairs_need_their_sense(verses, tmp_path, client) -> None:
     finished(recipe_of("pronto-same-sense"), verses, tmp_path)
     pair = {"verse1": "She gave water .", "verse2": "He gave bread ."}

@@ -187,6 +187,7 @@ def test_a_run_learns_to_tag(tagged, tmp_path, task, model) -> None:
     assert best.scores[run.task.metric] == best.headline
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("token_classification.v1", "intent_slots.v1"))
 def test_every_recipe_of_these_tasks_trains(name, tagged, tmp_path, tiny_encoder) -> None:
     recipe = RECIPES[name]()

@@ -234,6 +234,7 @@ def test_targets_are_ids_with_an_end(folder) -> None:
     assert (target.encode(["Anna"], whole.shape[1]) == whole).all()
 
 
+@pytest.mark.slow
 def test_texts_that_are_cut_are_counted_and_learn_no_end(pairs, tmp_path) -> None:
     """None is cut at the length of the longest text, its end among its pieces; below it, some."""
     target = target_tokenizer(open_source(pairs, small(), "train", "en").dataset.card.tokenizer)
@@ -290,6 +291,7 @@ def test_the_loss_is_smoothed_in_training_alone(pairs, tmp_path) -> None:
     assert found[True] == pytest.approx(float(0.9 * sharp - 0.1 * logs.mean()), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_an_uninterrupted_one(pairs, tmp_path) -> None:
     recipe = small("sgnet-translation")
     whole = train(recipe, pairs, tmp_path / "whole")

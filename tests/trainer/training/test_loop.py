@@ -59,6 +59,7 @@ def test_the_loss_goes_down_and_observers_are_told(store, small_recipe, tmp_path
     assert run.finished
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("settings", [["accumulation=2"], ["epochs=2", "max_steps=null"]])
 def test_an_interrupted_run_resumes_to_the_losses_of_one_that_never_stopped(
     store, small_recipe, tmp_path, settings
@@ -83,6 +84,7 @@ def test_a_finished_run_resumes_to_its_end(store, small_recipe, tmp_path) -> Non
     assert again.progress.evaluations == first.progress.evaluations
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_dataset_version_when_the_dataset_has_grown(
     small_recipe, tmp_path, sample_rows, append_rows
 ) -> None:
@@ -158,6 +160,7 @@ def recipes_of(task: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("sequence_classification.v1"))
 def test_every_recipe_of_the_task_trains(name, store, tmp_path, tiny_encoder) -> None:
     tiny = [

@@ -68,6 +68,7 @@ def losses(store: FeatureStore, recipe: Recipe, output) -> list[float]:
     return train(recipe, store, output).progress.losses
 
 
+@pytest.mark.slow_cases
 @pytest.mark.parametrize("model", MODELS)
 def test_bf16_stays_near_its_fp32_twin(small, recipe, tmp_path, model) -> None:
     exact = losses(small, recipe(model), tmp_path)

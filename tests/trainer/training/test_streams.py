@@ -176,6 +176,7 @@ def test_optimizers_have_rates_of_their_own_and_steps_of_their_own(everything, t
     assert heads.optimizer.param_groups[0]["lr"] == later.training.learning_rate
 
 
+@pytest.mark.slow
 def test_a_run_with_two_optimizers_resumes_to_the_same_losses(everything, tmp_path) -> None:
     recipe = two_streams(f"optimizers={json.dumps(OPTIMIZERS)}", "max_steps=8")
     expected = train(recipe, everything, tmp_path / "whole")

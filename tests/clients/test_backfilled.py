@@ -109,7 +109,6 @@ def test_every_item_is_stored_or_dropped_by_a_stated_reason(jobs, benchmark_file
     }
 
 
-@pytest.mark.slow
 def test_texts_that_repeat_are_parsed_once(jobs):
     assert jobs["parallel", "dev", "de"].counts.parses_done == 4
     assert jobs["parallel", "dev", "de"].counts.parses_reused == 4

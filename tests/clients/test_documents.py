@@ -33,7 +33,6 @@ def shared_file(tmp_path_factory):
     return tmp_path_factory.mktemp("documents") / "document.json"
 
 
-@pytest.mark.slow
 @given(st.lists(VALUES, min_size=1, max_size=5), st.booleans(), st.sampled_from(["", "\ufeff"]))
 def test_records_are_those_of_the_json_module(shared_file, records, ascii_only, mark):
     text = json.dumps({"version": 2, "data": records}, ensure_ascii=ascii_only)

@@ -138,8 +138,8 @@ def test_expanded_examples_can_be_sent_by_the_same_client(client) -> None:
 
 def test_expansion_errors_are_raised_before_sending(client) -> None:
     pair = Example("1", (Segment(text="Fine."), Segment(text="Fine.")))
-    with pytest.raises(UnknownNameError, match="udpipe/nobody"):
-        expanded(client, PAIRS, [pair], parser="udpipe/nobody")
+    with pytest.raises(UnknownNameError, match="udpipe/unknown"):
+        expanded(client, PAIRS, [pair], parser="udpipe/unknown")
 
 
 @pytest.mark.slow

@@ -176,7 +176,6 @@ def test_a_text_whose_parse_is_gone_is_deleted_from_examples(whole, records, row
         assert validate_store(store).problem_count == 0
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("stopped_in", ["drops.table", "features", "parses"])
 def test_a_deletion_that_died_is_repeated_by_key(store, monkeypatch, stopped_in) -> None:
     first = record_of("x", 0, 0)
@@ -218,7 +217,6 @@ def test_other_processes_forget_a_deleted_text_when_they_refresh(whole, records)
         assert other.parses.generation > generation
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("refresh_seconds", [0, 3600])
 def test_deleted_text_can_be_stored_again(whole, handle, records, rows, refresh_seconds) -> None:
     gone, used = records[3], uses(rows, records[3].key)

@@ -140,7 +140,6 @@ def test_evict_spares_young_parses(store) -> None:
     assert evict_parses(store, 0, spare_hours=1e-9).evicted == 200
 
 
-@pytest.mark.slow
 def test_evict_restores_parses_that_a_concurrent_append_needs(store) -> None:
     """A job found old parses in the cache; its examples come after the eviction looked for them."""
     groups = fill(store)

@@ -91,7 +91,6 @@ def test_copies_keep_tokens_and_lengths_that_were_set(filled, data, copy_of) -> 
         assert there.other_lengths is None
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 @pytest.mark.parametrize(("rank", "world_size"), [(0, 1), (1, 2)])
 @pytest.mark.parametrize("prefetch", [0, 2])

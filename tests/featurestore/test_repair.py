@@ -120,7 +120,6 @@ def test_a_parse_comes_back_from_its_other_copy(whole, records, rows, column) ->
         assert list(store.parses.get_many([one.key for one in records]).values()) == records
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("columns", [("key",), ("record", "form")])
 def test_a_parse_without_a_whole_copy_is_lost_and_named(whole, records, columns) -> None:
     file = files_of(whole, "parses")[0]
@@ -213,7 +212,6 @@ def test_a_file_in_the_place_of_another_is_found(whole) -> None:
     assert [Path(one.path).name for one in same_as_dry_run(whole).files] == [first.name]
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("view", "harm"),
     [

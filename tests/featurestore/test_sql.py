@@ -150,7 +150,7 @@ def test_stored_matrices_of_examples_are_those_of_their_segments(filled) -> None
 
 
 def test_matrices_of_segments_are_made_only_for_queries_that_ask(store, handle, rows) -> None:
-    """A cycle in the heads of a piece: whoever derives a matrix of it is told."""
+    """A cycle in the heads of a piece, which a query that derives a matrix of it reports."""
     head = rows[0].segments[0].head.copy()
     head[:2] = 1, 0
     broken = replace(rows[0].segments[0], head=head)

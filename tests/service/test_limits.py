@@ -98,7 +98,7 @@ async def test_large_bodies_are_refused_before_they_are_read(serve: Serve) -> No
         await asyncio.sleep(0.05)
         status, answer = await call(client.app, [], content_length=length)
         assert (status, answer["error_type"]) == (429, "overloaded")
-        # They are in nobody's way but their own.
+        # Other requests need not wait for them.
         assert (await client.post("/parse", json={"text": "a", "lang": "tlh"})).status_code == 422
         for task in held:
             task.cancel()

@@ -86,7 +86,6 @@ def test_a_pipeline_that_was_found_while_it_was_copied_is_refused(
         load_parser(model, "cpu")
 
 
-@pytest.mark.slow
 def test_a_damaged_pipeline_is_refused_by_name(spacy_models: Path, tmp_path: Path) -> None:
     shutil.copytree(spacy_models / "spacy", tmp_path / "spacy")
     (tmp_path / "spacy" / "tiny" / "parser" / "model").write_bytes(b"nothing")

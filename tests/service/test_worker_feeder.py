@@ -171,7 +171,7 @@ async def test_feeder_names_a_text_on_which_a_worker_computes_for_long(
 ) -> None:
     bench = Bench(fork_server, bulk, deadline=0.02)
     try:
-        for leaves in (False, True):  # also if nobody waits for it any more
+        for leaves in (False, True):  # also if its request was given up
             worker = await bench.spawn()
             slow = bench.request([HUGE], seconds=1.0)
             batch = await bench.batch()

@@ -237,7 +237,6 @@ def test_swapping_gold_and_system_swaps_precision_and_recall(sentences, data) ->
         assert there[name].f1 == pytest.approx(back[name].f1)
 
 
-@pytest.mark.slow
 def test_annotation_on_real_files_is_scored_in_seconds(data_dir: Path) -> None:
     path = data_dir / "treebanks/UD_English-EWT/en_ewt-ud-test.conllu"
     gold = list(read_conllu(path))

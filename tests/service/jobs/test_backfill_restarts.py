@@ -208,7 +208,7 @@ async def workers_of(service: Service, job: dict[str, Any], count: int) -> set[i
 async def test_a_worker_that_has_grown_is_replaced_between_two_shards(running: Running) -> None:
     changes = {"job_workers": 1, "job_shard_segments": 100, "worker_max_growth_mb": 1}
     async with running(**changes) as service:
-        large = pair(100, second="It works. Does it? " * 200)
+        large = pair(100, second="It works. Does it? " * 1_500)
         examples = [*pairs(100), large, *(pair(n) for n in range(101, 300))]
         job = await service.submit(ndjson(examples))
         assert len(await workers_of(service, job, 300)) > 1

@@ -154,9 +154,8 @@ async def test_a_cancelled_job_leaves_the_workers_free(cluster: Cluster, tmp_pat
         other = await service.backfill(ndjson(pairs(40, "Zoe")), "others")
         assert (other["state"], other["counts"]["stored"]) == ("done", 40)
         async with asyncio.timeout(60):  # the task that was at work may end and be counted later
-            while len(service.rows()) != (await service.job(job))["counts"]["stored"]:
+            while len(service.rows()) != (cancelled := await service.job(job))["counts"]["stored"]:
                 await asyncio.sleep(0.1)
-        cancelled = await service.job(job)
         assert cancelled["state"] == "cancelled"
         assert cancelled["counts"]["stored"] < 6_000
 

@@ -106,7 +106,6 @@ def test_the_command_writes_numbers_table_and_heat_map(trained, translated, tmp_
         assert f">{text}<" in picture
 
 
-@pytest.mark.slow
 def test_two_runs_are_compared_over_all_pairs(trained, translated, store_uri, tmp_path) -> None:
     """Differences are those of the cells; both runs have the same examples in each pair."""
     runs = [tmp_path / "a", tmp_path / "b"]

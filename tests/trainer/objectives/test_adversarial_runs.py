@@ -68,7 +68,6 @@ def updates(run: Run) -> list[int]:
     ]
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize(("n_critic", "expected"), [(5, [3, 11]), (-5, [11, 3]), (1, [11, 11])])
 def test_n_critic_says_how_often_each_side_learns(store, tmp_path, n_critic, expected) -> None:
     run = train(made("max_steps=11", n_critic=n_critic), store, tmp_path)

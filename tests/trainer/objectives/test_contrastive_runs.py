@@ -39,7 +39,6 @@ def test_any_encoder_learns_by_contrasts(store, small_recipe, tmp_path, model) -
     assert last["loss"] == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.slow
 def test_runs_without_a_task_draw_the_same_twice(store, small_recipe, tmp_path) -> None:
     """Samples, and which weights are dropped."""
     settings = ("task.name=trees.v1", "max_steps=6", "warmup_steps=0", "bucket=false")

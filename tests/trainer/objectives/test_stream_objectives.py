@@ -199,7 +199,6 @@ def test_an_objective_without_weight_needs_no_samples(store, small_recipe, tmp_p
 FIRST = 'objectives=[{"name": "first.v1", "weight": 100}]'
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("model", ["syntax_bert.v1", "sla.v1", "sgnet.v1"])
 def test_an_objective_reads_the_attention_of_any_encoder_and_teaches_it(
     store, small_recipe, tmp_path, model

@@ -21,7 +21,6 @@ def seeds(mean: float, deviation: float, n: int) -> list[Figure]:
     return [Figure("effect", None, tuple(values)) for values in drawn.tolist()]
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_intervals_over_seeds_cover_the_true_mean_as_often_as_they_say(n: int) -> None:
     inside = [low < 1.0 < high for low, high in (one.interval for one in seeds(1.0, 2.0, n))]

@@ -54,7 +54,6 @@ def test_it_learns_trees_and_leaves_the_embeddings_alone(pretrained, store, tmp_
     assert again.loss == pytest.approx(scores["loss"])
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("frozen", ["true", "false"])
 def test_a_task_begins_with_its_weights(pretrained, store, small_recipe, tmp_path, frozen) -> None:
     run, folder = pretrained
@@ -65,7 +64,6 @@ def test_a_task_begins_with_its_weights(pretrained, store, small_recipe, tmp_pat
     assert all(same) if frozen == "true" else not any(same)
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

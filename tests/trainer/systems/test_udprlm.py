@@ -87,7 +87,6 @@ def phase_2(store, phase_1, tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_phase_1_has_trees_in_every_step(phase_1) -> None:
     result = read_result(phase_1)
     assert {name: one["steps"] for name, one in result["streams"].items()} == {

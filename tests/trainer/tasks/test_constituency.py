@@ -78,7 +78,6 @@ def append_brackets(
     write_rows(store, parser, tokenizer, spec, rows)
 
 
-@pytest.mark.slow
 def test_tree_reg_learns_the_constituents_of_bracket_files(store, tmp_path) -> None:
     settings = (
         *("data.tokenizer=parsebank-wordpiece-en", "batch_size=7", "max_steps=2", "threads=1"),

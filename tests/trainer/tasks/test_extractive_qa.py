@@ -213,7 +213,7 @@ PASSAGES = 16
 def qa(tmp_path_factory, english, tokenizer) -> Iterator[FeatureStore]:
     """What is the last word of a passage of three sentences? Every fourth question has none.
 
-    Of the test, nobody said whether these have one.
+    The test split does not say which of them have one.
     """
     rows, lines = [], sentences()
     for seq in range(PASSAGES):
@@ -247,7 +247,6 @@ TINY = (
 )
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("extractive_qa.v1"))
 def test_every_recipe_of_the_task_trains(name, qa, tmp_path) -> None:
     recipe = RECIPES[name]()

@@ -201,7 +201,6 @@ TINY = (
 )
 
 
-@pytest.mark.slow_cases
 @pytest.mark.parametrize("name", recipes_of("structural_probe.v1"))
 def test_every_recipe_of_the_task_trains(name, own_store, tmp_path) -> None:
     """On pairs of raw texts, of several sentences: no label is read, no treebank is needed."""

@@ -6,10 +6,15 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from featurestore.tables.encode.columns import binary_numbers, list_parts, one_array
+from featurestore.tables.encode.columns import (
+    binary_numbers,
+    distinct,
+    list_parts,
+    numbers_of,
+    one_array,
+)
 from syntax.batches import token_ids_of
 from syntax.examples import LabelSpec
 from syntax.matrices.offsets import offsets_of, sizes
@@ -33,20 +38,21 @@ def decode_label(column: pa.ChunkedArray, label: LabelSpec) -> Labels:
     if label.kind == "class":
         return _class_ids(array, label)
     if label.kind == "float":
-        return np.asarray(array.fill_null(float("nan"))).astype(np.float32)
+        return np.array(array.to_pylist(), np.float32)
     if label.kind == "string":
         return list(array.to_pylist())
     bounds, items = list_parts(column)
     if label.kind == "tags":
         return _each(_class_ids(items, label), bounds)
-    ends = (np.asarray(items.field(name)) for name in ("start_char", "end_char"))
+    ends = (numbers_of(items.field(name)) for name in ("start_char", "end_char"))
     spans = np.stack([*ends, _class_ids(items.field("label"), label)], axis=1)
     return _each(spans.astype(np.int64), bounds)
 
 
 def _class_ids(names: pa.Array, label: LabelSpec) -> NDArray[np.int64]:
-    ids = pc.index_in(names, value_set=pa.array(label.names, pa.string()))
-    return np.asarray(ids.fill_null(NO_LABEL)).astype(np.int64)
+    values, indices = distinct(names)
+    ids = {name: number for number, name in enumerate(label.names)}
+    return np.array([ids.get(value, NO_LABEL) for value in values], np.int64)[indices]
 
 
 def _each(values: NDArray[np.int64], bounds: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -60,7 +66,7 @@ def decode_token_counts(table: pa.Table) -> NDArray[np.int32]:
     segments, _ = list_parts(table["segment_lengths"])
     known = np.repeat(sizes(bounds) > 0, sizes(segments))
     counts = np.zeros(len(known), np.int32)
-    counts[known] = values.to_numpy()
+    counts[known] = numbers_of(values)
     return counts
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,16 +118,16 @@ class EpochOrder:
 
     def between(self, start: int, end: int) -> Positions:
         """Some of them. *Shape:* (end - start,), int64."""
-        first, last = self.pool_of(start), self.pool_of(max(start, end - 1))
-        starts = np.append(0, self.pool_ends)
-        parts = [
-            self._pool(index)[max(start - starts[index], 0) : end - starts[index]]
-            for index in range(first, min(last + 1, len(self.pool_ends)))
-        ]
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        found: list[NDArray[Any]] = [np.empty(0, np.int64)]
+        while start < min(end, len(self)):
+            index = self.pool_of(start)
+            before = int(self.pool_ends[index - 1]) if index else 0
+            found.append(self._pool(index)[start - before : end - before])
+            start += len(found[-1])
+        return np.concatenate(found)
 
     def pool_of(self, position: int) -> int:
-        return int(np.searchsorted(self.pool_ends, position, side="right"))
+        return int(self.pool_ends.searchsorted(position, side="right"))
 
 
 def epoch_order(starts: Positions, total: int, lengths: Lengths, policy: OrderPolicy) -> EpochOrder:

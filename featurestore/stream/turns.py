@@ -87,7 +87,7 @@ class Rounds:
         return np.append(self.batch_ends, self.total) if rest else self.batch_ends
 
     def _before(self, consumed: int) -> int:
-        return int(np.searchsorted(self._ends, consumed, side="right"))
+        return int(self._ends.searchsorted(consumed, side="right"))
 
     def _round(self, consumed: int, left: int) -> Ends:
         """End of each rank's batch. *Shape:* (world_size,)."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
-from featurestore.tables.encode.columns import list_parts, strings
+from featurestore.tables.encode.columns import list_parts, numbers_of, one_array, strings
 from featurestore.tables.file_cache import FileCache, KeptArrays
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys, keys_of
@@ -235,11 +235,11 @@ def _of_file(
     reader: FileReader, file: DataFile, parts: Sequence[tuple[str, str]]
 ) -> tuple[RowIndex, NDArray[np.int64]]:
     rows = reader.columns(file.path, _COLUMNS)
-    names = np.asarray(strings(rows["parser"]), dtype=object)
+    names = np.asarray(strings(one_array(rows["parser"])), dtype=object)
     parsers, parser = np.unique(names.astype(str), return_inverse=True)
     # The pieces of a row are the sum of its segment lengths.
     offsets, values = list_parts(rows["segment_lengths"])
-    sums = np.concatenate([[0], np.cumsum(values.to_numpy(), dtype=np.int64)])
+    sums = np.concatenate([[0], np.cumsum(numbers_of(values), dtype=np.int64)])
     index = RowIndex(
         paths=(file.path,),
         file=np.zeros(rows.num_rows, np.int32),
@@ -251,7 +251,7 @@ def _of_file(
         parsers=tuple(parsers.tolist()),
         keys=keys_of(key_bytes(rows["example_key"].to_pylist())),
     )
-    return index, rows["seq"].to_numpy()
+    return index, numbers_of(one_array(rows["seq"]))
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:

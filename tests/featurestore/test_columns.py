@@ -4,14 +4,17 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestore.tables.encode.columns import (
+    array_of,
     binary_column,
     binary_numbers,
     list_column,
     list_parts,
+    numbers_of,
     offsets_of,
     strings,
 )
@@ -52,11 +55,25 @@ def test_a_slice_of_a_binary_column_gives_its_own_numbers() -> None:
 
 
 def test_repeated_strings_are_one_object() -> None:
-    values = strings(pa.chunked_array([["noun", None, "noun"]], pa.string()))
+    array = pa.array(["verb", "noun", None, "noun"])
+    values = strings(array[1:])
     assert values == ["noun", None, "noun"]
     assert values[0] is values[2]
 
 
+@given(st.lists(st.integers(0, 255)), st.sampled_from(["uint8", "int32", "int64", "float32"]))
+def test_numbers_are_the_same_in_arrow(numbers, dtype) -> None:
+    array = array_of(np.array(numbers, dtype)[::-1])
+    assert array.equals(pa.array(numbers[::-1], pa.from_numpy_dtype(dtype)))
+    assert numbers_of(array[1:]).tolist() == numbers[::-1][1:]
+
+
+@pytest.mark.filterwarnings("ignore:Exporting an unversioned")
+def test_missing_numbers_are_refused() -> None:
+    with pytest.raises(TypeError, match="null"):
+        numbers_of(pa.array([1, None]))
+
+
 def test_empty_columns_are_empty() -> None:
     assert binary_numbers(pa.chunked_array([], pa.binary()), "int32").tolist() == []
-    assert strings(pa.chunked_array([], pa.string())) == []
+    assert strings(pa.array([], pa.string())) == []

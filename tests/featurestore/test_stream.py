@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from itertools import chain, islice
@@ -80,6 +82,22 @@ def test_labels_have_fixed_dtypes_and_missing_ones_have_a_value(store, handle, r
     assert batch["score"].dtype == np.float32
     assert np.isnan(batch["score"][0])
     assert batch["note"] == [None, "note 1"]
+
+
+STREAMED = """
+import sys
+from featurestore import open_store
+
+with open_store(sys.argv[1]) as store:
+    next(store.dataset("pairs").stream(batch_size=4))
+assert "pandas" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_a_stream_does_not_wait_for_pandas(filled) -> None:
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", STREAMED, filled.uri], check=True)
 
 
 @pytest.mark.parametrize("options", [{}, {"drop_last": True}, {"shuffle": False}])

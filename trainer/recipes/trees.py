@@ -2,7 +2,8 @@
 
 Both models have the size of MicroBERT: the smallest at which the losses can be studied without a
 GPU; the papers' models have 12 or 16 layers. TreeReg reads a quarter of the heads of a layer about
-three quarters up (the release, README); tree-planting supervises the first head of the last layer
+three quarters up (the release, README), with a tenth of the loss at each step, where the authors
+take the whole at each tenth; tree-planting supervises the first head of the last layer
 with the weight 0.5 (Yoshida et al. 2024, and the release, README). The rest is our own choice.
 """
 
@@ -23,7 +24,7 @@ from trainer.options import (
 )
 from trainer.recipes.base import RECIPES, variant
 
-_TREE_REG: Final = TreeRegOptions(states=2, heads=2)
+_TREE_REG: Final = TreeRegOptions(states=2, heads=2, weight=0.1)
 _PLANTING: Final = TreePlantingOptions(weight=0.5)
 
 _TRAINING: Final = TrainingOptions(

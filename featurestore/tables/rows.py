@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
-from featurestore.tables.encode.columns import list_parts, numbers_of, one_array, strings
+from featurestore.tables.encode.columns import distinct, list_parts, numbers_of, one_array
 from featurestore.tables.file_cache import FileCache, KeptArrays
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys, keys_of
@@ -235,8 +235,7 @@ def _of_file(
     reader: FileReader, file: DataFile, parts: Sequence[tuple[str, str]]
 ) -> tuple[RowIndex, NDArray[np.int64]]:
     rows = reader.columns(file.path, _COLUMNS)
-    names = np.asarray(strings(one_array(rows["parser"])), dtype=object)
-    parsers, parser = np.unique(names.astype(str), return_inverse=True)
+    parsers, parser = distinct(one_array(rows["parser"]))
     # The pieces of a row are the sum of its segment lengths.
     offsets, values = list_parts(rows["segment_lengths"])
     sums = np.concatenate([[0], np.cumsum(numbers_of(values), dtype=np.int64)])
@@ -247,23 +246,32 @@ def _of_file(
         pieces=np.diff(sums[offsets]),
         part=np.full(rows.num_rows, parts.index(file.part), np.int32),
         parts=tuple(parts),
-        parser=parser.astype(np.int32),
-        parsers=tuple(parsers.tolist()),
+        parser=parser,
+        parsers=tuple(parsers),
         keys=keys_of(key_bytes(rows["example_key"].to_pylist())),
     )
     return index, numbers_of(one_array(rows["seq"]))
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
+    order = np.lexsort((seq, index.part))
+    if _are_as_before(seq[order], index.part[order]).any():  # as racing writers leave them
+        high, low = index.keys.T
+        order = np.lexsort((low, high, seq, index.part))
+    index = index.select(order)
     high, low = index.keys.T
-    index = index.select(np.lexsort((low, high, seq, index.part)))
-    high, low = index.keys.T
-    by_key = np.lexsort((low, high, index.part))
-    same = (index.part[by_key], high[by_key], low[by_key])
-    repeated = np.logical_and.reduce([column[1:] == column[:-1] for column in same])
-    if not repeated.any():
+    # Keys are random: only where halves are equal, whole ones may be.
+    if not _are_as_before(np.sort(high)).any():
         return index
-    return index.select(np.sort(by_key[np.insert(~repeated, 0, True)[: len(index)]]))
+    by_key = np.lexsort((low, high, index.part))
+    repeated = _are_as_before(index.part[by_key], high[by_key], low[by_key])
+    return index.select(np.sort(by_key[np.insert(~repeated, 0, True)]))
+
+
+def _are_as_before(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of rows that equal the one before, without the first row. *Shape:* (N - 1,)."""
+    same: NDArray[np.bool_] = np.logical_and.reduce([x[1:] == x[:-1] for x in columns])
+    return same
 
 
 def _nothing(parts: Sequence[tuple[str, str]]) -> tuple[RowIndex, NDArray[np.int64]]:

@@ -18,8 +18,8 @@ def numbers_of(array: pa.Array) -> NDArray[Any]:
     return np.from_dlpack(array)
 
 
-def array_of(numbers: NDArray[Any]) -> pa.Array:
-    """The same numbers as a view of Arrow's. *Shape:* (N,)."""
+def array_of(numbers: NDArray[np.number[Any]]) -> pa.Array:
+    """The same numbers, not truth values, as a view of Arrow's. *Shape:* (N,)."""
     flat = np.ascontiguousarray(numbers)
     buffers = [None, pa.py_buffer(flat)]
     return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), buffers)

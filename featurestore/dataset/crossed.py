@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.stream.window import Window, WindowReader
+from featurestore.tables.encode.columns import arrow_of, numpy_of, one_array
 from syntax.batches import FlatExamples
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -68,7 +69,7 @@ class CrossedDataset(StreamedDataset):
         theirs = _places(partners, "second")
         found = np.array([theirs.get(name, -1) for name in ours], np.int64)
         matched, partner = found >= 0, found[found >= 0]
-        chosen, own = np.flatnonzero(matched), np.asarray(ids["example_id"])
+        chosen, own = np.flatnonzero(matched), np.array(ids["example_id"].to_pylist(), object)
         if len(own) and not len(chosen):
             raise SpecError(
                 f"no example of {first.name!r} in {_langs(first)} has a partner in "
@@ -210,8 +211,8 @@ def _equal_labels(
     """Mask of the pairs with the same labels. *Shape:* (N,)."""
     equal = np.ones(len(chosen), bool)
     for label in _common(first):
-        ours = ids[label.name].take(pa.array(chosen)).to_pylist()
-        theirs = partners[label.name].take(pa.array(partner)).to_pylist()
+        ours = ids[label.name].take(arrow_of(chosen)).to_pylist()
+        theirs = partners[label.name].take(arrow_of(partner)).to_pylist()
         for at, pair in enumerate(zip(ours, theirs, strict=True)):
             equal[at] &= pair[0] == pair[1]
             if refuse and not equal[at]:
@@ -226,5 +227,5 @@ def _equal_labels(
 
 def _lengths(table: pa.Table, fields: int) -> NDArray[np.int64]:
     """Pieces of each segment. *Shape:* (N, fields)."""
-    values = table["segment_lengths"].combine_chunks().flatten()
-    return np.asarray(values).astype(np.int64).reshape(-1, fields)
+    values = one_array(table["segment_lengths"]).flatten()
+    return numpy_of(values).astype(np.int64).reshape(-1, fields)

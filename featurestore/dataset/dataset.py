@@ -26,7 +26,7 @@ from featurestore.dataset.parsers import of_parsers
 from featurestore.records import Drop, key_bytes
 from featurestore.stream.window import StoredRows, Window, WindowReader
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.encode.columns import array_of
+from featurestore.tables.encode.columns import arrow_of, empty_table
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import KeyIndex, keys_of
 from featurestore.tables.pins import Lease, Pin
@@ -170,7 +170,7 @@ class FeatureDataset(StreamedDataset):
     def columns(self, names: Sequence[str], examples: NDArray[np.int64] | None = None) -> pa.Table:
         """Columns of examples, by positions in sequence order, as they are stored."""
         table, position = self.stored(names, examples)
-        return table.combine_chunks().take(array_of(position))
+        return table.combine_chunks().take(arrow_of(position))
 
     def stored(
         self, names: Sequence[str], examples: NDArray[np.int64] | None = None
@@ -193,7 +193,7 @@ class FeatureDataset(StreamedDataset):
         order = np.lexsort((row, file))
         files, starts = np.unique(file[order], return_index=True)
         none = np.empty(0, np.int64)
-        yield pa.Table.from_batches([], self.card.layout().schema).select(names), none, none
+        yield empty_table(self.card.layout().schema).select(names), none, none
         for number, part in zip(files.tolist(), np.split(order, starts[1:]), strict=False):
             yield (*self._holding(self.rows.paths[number], row[part], names), part)
             pa.default_memory_pool().release_unused()  # else Arrow keeps what a file took
@@ -205,7 +205,7 @@ class FeatureDataset(StreamedDataset):
         table, position = self.reader.holding(path, rows, names)
         if 2 * len(rows) >= len(table):
             return table, position
-        return table.take(array_of(position)), np.arange(len(rows))
+        return table.take(arrow_of(position)), np.arange(len(rows))
 
     def where(
         self,

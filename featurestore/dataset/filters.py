@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from featurestore.tables.encode.columns import list_parts, numbers_of, one_array
+from featurestore.tables.encode.columns import are_there, list_parts
 from featurestore.tables.files import FileReader
 from featurestore.tables.rows import RowIndex
 from syntax.errors import SpecError, UnknownDatasetError
@@ -74,8 +74,7 @@ def with_any_label(
         here = rows.file == file
         table = reader.columns(rows.paths[file], list(names))
         for name in names:
-            is_there = one_array(table[name].is_valid().cast("uint8"))
-            chosen[here] &= numbers_of(is_there)[rows.row[here]] > 0
+            chosen[here] &= are_there(table[name])[rows.row[here]]
     return chosen
 
 

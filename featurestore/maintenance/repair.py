@@ -26,6 +26,7 @@ from featurestore.maintenance.rules import check_parses
 from featurestore.store import FeatureStore
 from featurestore.tables.data_files import write_files
 from featurestore.tables.delta import Table
+from featurestore.tables.encode.columns import empty_table
 from featurestore.tables.encode.parses import decode_parses, encode_parses, unpack_parses
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.layout import TableLayout
@@ -212,7 +213,7 @@ class _TableRepair:
     def _whole(self, file: DataFile) -> tuple[pa.Table, list[str]]:
         """The rows of a damaged file that are whole, and the names of the others."""
         layout = _KEPT.get(self.name)
-        kept = [] if layout is None else [layout.schema.empty_table()]
+        kept = [] if layout is None else [empty_table(layout.schema)]
         lost: list[str] = []
         try:
             with self.location.files.open_input_file(file.path) as content:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from featurestore.dataset.parsers import store_parsers
 from featurestore.sql.session import named_faults
 from featurestore.store import FeatureStore
-from featurestore.tables.encode.columns import numbers_of
+from featurestore.tables.encode.columns import numpy_of
 from syntax.lists import ParserChoice, listed
 from syntax.shapes import TreeShapes, tree_shapes
 
@@ -104,8 +104,8 @@ def _shapes(store: FeatureStore, lang: str, parser: str) -> Iterator[TreeShapes]
     query = "select head from sentences where lang = ? and parser = ?"
     for batch in store.sql(query, [lang, parser]).to_arrow_reader(_BATCH):
         heads: pa.ListArray = batch.column("head")
-        offsets = numbers_of(heads.offsets)
-        yield tree_shapes(numbers_of(heads.flatten()), offsets - offsets[0])
+        offsets = numpy_of(heads.offsets)
+        yield tree_shapes(numpy_of(heads.flatten()), offsets - offsets[0])
 
 
 def _counts(store: FeatureStore, column: str, lang: str, parser: str) -> dict[str, int]:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from featurestore.tables.card import ADDED_COLUMNS
 from featurestore.tables.delta import Table, quoted
+from featurestore.tables.encode.columns import empty_table
 from featurestore.tables.encode.examples import LARGEST_MATRIX
 from featurestore.tables.files import FileReader
 from featurestore.tables.schema import EXAMPLE_COLUMNS
@@ -122,7 +123,7 @@ class TableRelations:
                 _LOG.error("%s; its %s rows are left out", damaged[file.path], file.rows)
         paths = [file for file in files if file.path not in without | damaged.keys()]
         if handle is None or not paths:
-            rows = self._connection.from_arrow(_empty(table.layout.schema))
+            rows = self._connection.from_arrow(empty_table(table.layout.schema))
             return _shown(table, rows)
         if table.location.is_local:
             found = self._local(table, paths)
@@ -139,7 +140,7 @@ class TableRelations:
         return found
 
     def _nulls(self, table: Table, rows: int) -> duckdb.DuckDBPyRelation:
-        empty = _shown(table, self._connection.from_arrow(_empty(table.layout.schema)))
+        empty = _shown(table, self._connection.from_arrow(empty_table(table.layout.schema)))
         columns = zip(empty.columns, empty.types, strict=True)
         nulls = ", ".join(f"null::{kind} as {_name(name)}" for name, kind in columns)
         return self._connection.sql(f"select {nulls} from range({rows})")
@@ -158,11 +159,6 @@ class TableRelations:
         )
 
 
-def _empty(schema: pa.Schema) -> pa.Table:
-    """An empty table; `pa.Schema.empty_table` imports pandas, where that is installed."""
-    return pa.Table.from_batches([], schema)
-
-
 def _shown(table: Table, rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     hidden = table.layout.hidden
     names = [name for name in table.layout.schema.names if name not in hidden]
@@ -175,7 +171,7 @@ def create_examples_view(
 ) -> None:
     """The view ``examples``: all datasets, columns united by name, as text if types differ."""
     columns = [*((name, pa.string()) for name in ADDED_COLUMNS), *EXAMPLE_COLUMNS]
-    empty = connection.from_arrow(_empty(pa.schema(columns)))
+    empty = connection.from_arrow(empty_table(pa.schema(columns)))
     relations = [empty, *(relation for relation, _, _ in datasets)]
     names: dict[str, str] = {}
     for name in (name for relation in relations for name in relation.columns):

@@ -9,10 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from featurestore.tables.encode.columns import (
+    are_there,
     binary_numbers,
     distinct,
     list_parts,
-    numbers_of,
+    numpy_of,
     one_array,
 )
 from syntax.batches import token_ids_of
@@ -38,13 +39,15 @@ def decode_label(column: pa.ChunkedArray, label: LabelSpec) -> Labels:
     if label.kind == "class":
         return _class_ids(array, label)
     if label.kind == "float":
-        return np.array(array.to_pylist(), np.float32)
+        numbers = np.full(len(array), np.nan, np.float32)
+        numbers[are_there(column)] = numpy_of(array.drop_null())
+        return numbers
     if label.kind == "string":
         return list(array.to_pylist())
     bounds, items = list_parts(column)
     if label.kind == "tags":
         return _each(_class_ids(items, label), bounds)
-    ends = (numbers_of(items.field(name)) for name in ("start_char", "end_char"))
+    ends = (numpy_of(items.field(name)) for name in ("start_char", "end_char"))
     spans = np.stack([*ends, _class_ids(items.field("label"), label)], axis=1)
     return _each(spans.astype(np.int64), bounds)
 
@@ -66,7 +69,7 @@ def decode_token_counts(table: pa.Table) -> NDArray[np.int32]:
     segments, _ = list_parts(table["segment_lengths"])
     known = np.repeat(sizes(bounds) > 0, sizes(segments))
     counts = np.zeros(len(known), np.int32)
-    counts[known] = numbers_of(values)
+    counts[known] = numpy_of(values)
     return counts
 
 

@@ -123,7 +123,7 @@ class EpochOrder:
             index = self.pool_of(start)
             before = int(self.pool_ends[index - 1]) if index else 0
             found.append(self._pool(index)[start - before : end - before])
-            start += len(found[-1])
+            start = int(self.pool_ends[index])
         return np.concatenate(found)
 
     def pool_of(self, position: int) -> int:

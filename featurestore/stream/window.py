@@ -17,7 +17,7 @@ from featurestore.stream.labels import (
     decode_token_ids,
 )
 from featurestore.tables.card import DatasetCard
-from featurestore.tables.encode.columns import array_of, binary_numbers, list_parts, numbers_of
+from featurestore.tables.encode.columns import arrow_of, binary_numbers, list_parts, numpy_of
 from featurestore.tables.rows import RowIndex
 from featurestore.tables.schema import MATRIX_BLOBS, VECTORS
 from syntax.batches import FlatExamples, SpecialTokens
@@ -107,7 +107,7 @@ class Window:
         stored = pa.concat_tables(tables)
         del tables, table
         examples = _taken(stored, vectors, position)
-        rows = stored.combine_chunks().take(array_of(position))
+        rows = stored.combine_chunks().take(arrow_of(position))
         del stored
         tokens = None
         if "token_counts" in rows.schema.names:
@@ -144,7 +144,7 @@ def _taken(
 ) -> FlatExamples:
     """The vectors of examples in their order; ``vectors`` is emptied."""
     example_offsets, lengths = list_parts(stored["segment_lengths"])
-    segment_offsets = offsets_of(numbers_of(lengths))
+    segment_offsets = offsets_of(numpy_of(lengths))
 
     def columns() -> Iterator[tuple[str, NDArray[Any]]]:
         if "token_counts" in stored.schema.names:

@@ -25,6 +25,7 @@ from featurestore.records import (
 )
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
+from featurestore.tables.encode.columns import empty_table
 from featurestore.tables.encode.examples import encode_examples
 from featurestore.tables.files import FileReader, UnreadableFileError
 from featurestore.tables.fingerprints import FingerprintTable
@@ -298,7 +299,7 @@ def _seen_rows(table: Table, partition: Mapping[str, str], keys: Sequence[str]) 
     chosen = index.select(wanted.find(index.keys).found)
     columns = [name for name in table.layout.schema.names if name not in partition]
     if not len(chosen):  # all deleted
-        return table.layout.schema.empty_table()
+        return empty_table(table.layout.schema)
     rows = pa.concat_tables(
         reader.rows(chosen.paths[file], chosen.row[chosen.file == file], columns)
         for file in np.unique(chosen.file)

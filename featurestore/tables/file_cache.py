@@ -24,7 +24,7 @@ from typing import IO, Any, Final, NamedTuple
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from featurestore.tables.encode.columns import array_of, numbers_of
+from featurestore.tables.encode.columns import arrow_of, numpy_of
 from syntax.errors import SpecError
 from syntax.strict_json import parse_json
 
@@ -356,14 +356,14 @@ def _read_arrays(word: str, file: pa.NativeFile) -> KeptArrays | None:
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    flat = array_of(values.reshape(-1))
+    flat = arrow_of(values.reshape(-1))
     return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
 def _values(column: pa.Array) -> NDArray[Any]:
     if pa.types.is_fixed_size_list(column.type):
-        return numbers_of(column.flatten()).reshape(-1, column.type.list_size)
-    return numbers_of(column)
+        return numpy_of(column.flatten()).reshape(-1, column.type.list_size)
+    return numpy_of(column)
 
 
 def _write_table(file: pa.NativeFile | IO[bytes], table: pa.RecordBatch) -> None:

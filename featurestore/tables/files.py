@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from featurestore.tables.data_files import is_intact, was_intact
-from featurestore.tables.encode.columns import array_of
+from featurestore.tables.encode.columns import arrow_of
 from featurestore.tables.location import Location
 from syntax.errors import StoreError
 
@@ -122,7 +122,7 @@ class FileReader:
         if len(position) == 1:
             return table.slice(int(position[0]), 1)
         whole = len(position) == table.num_rows and bool((np.diff(position) == 1).all())
-        return table if whole else table.take(array_of(position))
+        return table if whole else table.take(arrow_of(position))
 
     def holding(
         self, path: str, rows: NDArray[np.integer], columns: Sequence[str]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from featurestore.records import key_bytes
 from featurestore.tables.delta import Table
-from featurestore.tables.encode.columns import distinct, list_parts, numbers_of, one_array
+from featurestore.tables.encode.columns import distinct, list_parts, numpy_of, one_array
 from featurestore.tables.file_cache import FileCache, KeptArrays
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys, keys_of
@@ -238,7 +238,7 @@ def _of_file(
     parsers, parser = distinct(one_array(rows["parser"]))
     # The pieces of a row are the sum of its segment lengths.
     offsets, values = list_parts(rows["segment_lengths"])
-    sums = np.concatenate([[0], np.cumsum(numbers_of(values), dtype=np.int64)])
+    sums = np.concatenate([[0], np.cumsum(numpy_of(values), dtype=np.int64)])
     index = RowIndex(
         paths=(file.path,),
         file=np.zeros(rows.num_rows, np.int32),
@@ -250,25 +250,28 @@ def _of_file(
         parsers=tuple(parsers),
         keys=keys_of(key_bytes(rows["example_key"].to_pylist())),
     )
-    return index, numbers_of(one_array(rows["seq"]))
+    return index, numpy_of(one_array(rows["seq"]))
 
 
 def _ordered(index: RowIndex, seq: NDArray[np.int64]) -> RowIndex:
     order = np.lexsort((seq, index.part))
-    if _are_as_before(seq[order], index.part[order]).any():  # as racing writers leave them
+    # Examples of several parsers share a ``seq``, and so do copies of racing writers.
+    if _equal_previous(seq[order], index.part[order]).any():
         high, low = index.keys.T
         order = np.lexsort((low, high, seq, index.part))
     index = index.select(order)
     high, low = index.keys.T
-    # Keys are random: only where halves are equal, whole ones may be.
-    if not _are_as_before(np.sort(high)).any():
+    # Keys are random: where no first half is there twice, no key is.
+    if not _equal_previous(np.sort(high)).any():
         return index
     by_key = np.lexsort((low, high, index.part))
-    repeated = _are_as_before(index.part[by_key], high[by_key], low[by_key])
+    repeated = _equal_previous(index.part[by_key], high[by_key], low[by_key])
+    if not repeated.any():
+        return index
     return index.select(np.sort(by_key[np.insert(~repeated, 0, True)]))
 
 
-def _are_as_before(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+def _equal_previous(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of rows that equal the one before, without the first row. *Shape:* (N - 1,)."""
     same: NDArray[np.bool_] = np.logical_and.reduce([x[1:] == x[:-1] for x in columns])
     return same

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.delta import Table
-from featurestore.tables.encode.columns import binary_column, list_column, list_parts, offsets_of
+from featurestore.tables.encode.columns import (
+    binary_column,
+    list_column,
+    list_parts,
+    numpy_of,
+    offsets_of,
+)
 from featurestore.tables.files import FileReader
 from featurestore.tables.index import Keys
 from featurestore.tables.layout import TableLayout
@@ -117,7 +123,7 @@ class StatesTable:
 
     def _decoded(self, table: pa.Table) -> Iterator[WordStates]:
         bounds, words = list_parts(table["words"])
-        counts = np.split(words.to_numpy().astype(np.int32), bounds[1:-1])
+        counts = np.split(numpy_of(words).astype(np.int32), bounds[1:-1])
         for own, blob in zip(counts, table["states"], strict=True):
             numbers = np.frombuffer(blob.as_buffer(), "<f2").astype(np.float16, copy=False)
             yield WordStates(own, numbers.reshape(-1, self.width))

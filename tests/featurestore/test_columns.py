@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurestore.tables.encode.columns import (
-    array_of,
+    arrow_of,
     binary_column,
     binary_numbers,
     list_column,
     list_parts,
-    numbers_of,
+    numpy_of,
     offsets_of,
     strings,
 )
@@ -63,15 +63,15 @@ def test_repeated_strings_are_one_object() -> None:
 
 @given(st.lists(st.integers(0, 255)), st.sampled_from(["uint8", "int32", "int64", "float32"]))
 def test_numbers_are_the_same_in_arrow(numbers, dtype) -> None:
-    array = array_of(np.array(numbers, dtype)[::-1])
+    array = arrow_of(np.array(numbers, dtype)[::-1])
     assert array.equals(pa.array(numbers[::-1], pa.from_numpy_dtype(dtype)))
-    assert numbers_of(array[1:]).tolist() == numbers[::-1][1:]
+    assert numpy_of(array[1:]).tolist() == numbers[::-1][1:]
 
 
 @pytest.mark.filterwarnings("ignore:Exporting an unversioned")
 def test_missing_numbers_are_refused() -> None:
     with pytest.raises(TypeError, match="null"):
-        numbers_of(pa.array([1, None]))
+        numpy_of(pa.array([1, None]))
 
 
 def test_empty_columns_are_empty() -> None:

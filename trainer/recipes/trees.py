@@ -2,8 +2,8 @@
 
 Both models have the size of MicroBERT: the smallest at which the losses can be studied without a
 GPU; the papers' models have 12 or 16 layers. TreeReg reads a quarter of the heads of a layer about
-three quarters up (the release, README), with a tenth of the loss at each step, where the authors
-take the whole at each tenth; tree-planting supervises the first head of the last layer
+three quarters up (the release, README), with a tenth of the loss at every step, where the authors
+take all of it at every tenth step; tree-planting supervises the first head of the last layer
 with the weight 0.5 (Yoshida et al. 2024, and the release, README). The rest is our own choice.
 """
 

@@ -1,4 +1,8 @@
-"""Ragged Arrow columns from flat values, and flat NumPy views of ragged columns."""
+"""Ragged Arrow columns from flat values, and flat NumPy views of ragged columns.
+
+`pa.array`, `pa.scalar`, `pa.Array.to_numpy` and `pa.Schema.empty_table` import pandas, where that
+is installed, for a third of a second: nothing here does, so that no reader waits for it.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 
-def numbers_of(array: pa.Array) -> NDArray[Any]:
-    """Numbers without nulls, as a view that cannot be written to.
-
-    `pa.Array.to_numpy` and `pa.array` import pandas, where that is installed, for .2 s.
-    """
+def numpy_of(array: pa.Array) -> NDArray[Any]:
+    """Numbers without nulls, as a view that cannot be written to."""
     return np.from_dlpack(array)
 
 
-def array_of(numbers: NDArray[np.number[Any]]) -> pa.Array:
-    """The same numbers, not truth values, as a view of Arrow's. *Shape:* (N,)."""
+def arrow_of(numbers: NDArray[np.number[Any]]) -> pa.Array:
+    """The same numbers as a view of Arrow's. *Shape:* (N,)."""
     flat = np.ascontiguousarray(numbers)
+    assert flat.dtype.kind in "iuf", flat.dtype  # Arrow has eight truth values in a byte
+    assert flat.dtype.isnative, flat.dtype
     buffers = [None, pa.py_buffer(flat)]
     return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), len(flat), buffers)
 
@@ -52,10 +55,19 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+def are_there(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Mask of the items that are not null. *Shape:* (N,)."""
+    return numpy_of(one_array(column.is_valid().cast("uint8"))).astype(np.bool_)
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([], schema)
+
+
 def list_parts(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], pa.Array]:
     """Offsets (starting at 0) and values of a ``list<>`` column."""
     array = one_array(column)
-    offsets = numbers_of(array.offsets).astype(np.int64)
+    offsets = numpy_of(array.offsets).astype(np.int64)
     return offsets - offsets[0], array.flatten()
 
 
@@ -78,10 +90,10 @@ def _numbers(array: pa.BinaryArray, dtype: str) -> NDArray[Any]:
 def strings(array: pa.StringArray) -> list[Any]:
     """Its Python values, of which equal ones are one object."""
     values, indices = distinct(array)
-    return list(np.array([*values, None], dtype=object)[indices])
+    return list(np.array(values, dtype=object)[indices])
 
 
 def distinct(array: pa.StringArray) -> tuple[list[Any], NDArray[np.int32]]:
-    """Its values, ``None`` among them, each once, and the number of each item's value."""
+    """Its values, ``None`` among them, each once, and for each item the position of its value."""
     encoded = array.dictionary_encode(null_encoding="encode")
-    return encoded.dictionary.to_pylist(), numbers_of(encoded.indices)
+    return encoded.dictionary.to_pylist(), numpy_of(encoded.indices)

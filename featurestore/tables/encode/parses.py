@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from featurestore.records import ParseRecord, key_bytes
-from featurestore.tables.encode.columns import list_column, list_parts, numbers_of, strings
+from featurestore.tables.encode.columns import list_column, list_parts, numpy_of, strings
 from featurestore.tables.encode.packed import pack_record, unpack_record
 from featurestore.tables.schema import PARSE_INTEGERS, PARSES, WORD_STRINGS
 from syntax.errors import InputError, InvalidCharacterError
@@ -97,5 +97,5 @@ def _row_lists(column: pa.ChunkedArray) -> list[list[Any]]:
         rows: list[list[Any]] = column.to_pylist()
         return rows
     offsets, values = list_parts(column)
-    flat = strings(values) if pa.types.is_string(values.type) else numbers_of(values).tolist()
+    flat = strings(values) if pa.types.is_string(values.type) else numpy_of(values).tolist()
     return [flat[start:end] for start, end in pairwise(offsets.tolist())]

@@ -33,12 +33,15 @@ SECRET = "Zebrafinkenweibchen"
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     """These tests set up logging anew; the others shall not notice."""
+    was_configured = structlog.is_configured()
     old, handlers, level = structlog.get_config(), logging.root.handlers[:], logging.root.level
     hook, variables = sys.excepthook, dict(os.environ)
     yield
     os.environ.clear()
     os.environ.update(variables)
     structlog.configure(**old)
+    if not was_configured:  # else an embedded service takes structlog's own for the program's
+        structlog.reset_defaults()
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
     logging.captureWarnings(False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from featurestore.dataset.base import StreamedDataset
 from featurestore.dataset.dataset import FeatureDataset
 from featurestore.stream.window import Window, WindowReader
-from featurestore.tables.encode.columns import arrow_of, numpy_of, one_array
+from featurestore.tables.encode.columns import arrow_of, list_parts, numpy_of
 from syntax.batches import FlatExamples
 from syntax.errors import SpecError
 from syntax.examples import LabelSpec
@@ -69,7 +69,7 @@ class CrossedDataset(StreamedDataset):
         theirs = _places(partners, "second")
         found = np.array([theirs.get(name, -1) for name in ours], np.int64)
         matched, partner = found >= 0, found[found >= 0]
-        chosen, own = np.flatnonzero(matched), np.array(ids["example_id"].to_pylist(), object)
+        chosen, own = np.flatnonzero(matched), np.array(list(ours), object)
         if len(own) and not len(chosen):
             raise SpecError(
                 f"no example of {first.name!r} in {_langs(first)} has a partner in "
@@ -227,5 +227,5 @@ def _equal_labels(
 
 def _lengths(table: pa.Table, fields: int) -> NDArray[np.int64]:
     """Pieces of each segment. *Shape:* (N, fields)."""
-    values = one_array(table["segment_lengths"]).flatten()
+    _, values = list_parts(table["segment_lengths"])
     return numpy_of(values).astype(np.int64).reshape(-1, fields)

@@ -21,7 +21,7 @@ from featurestore.records import ParseRecord, key_bytes
 from featurestore.store import FeatureStore
 from featurestore.tables.card import DatasetCard
 from featurestore.tables.encode.blobs import many_matrix_blobs
-from featurestore.tables.encode.columns import binary_numbers, list_parts, one_array
+from featurestore.tables.encode.columns import are_there, binary_numbers, list_parts, one_array
 from featurestore.tables.encode.parses import parse_columns, unpack_parses
 from featurestore.tables.fingerprints import read_content
 from featurestore.tables.schema import MATRIX_BLOBS, TOKENS, VECTORS
@@ -188,8 +188,7 @@ def label_columns(card: DatasetCard) -> list[str]:
 def check_tokens(card: DatasetCard, rows: pa.Table) -> None:
     """Check that tokens lie in order within their texts, labels fit them, and classes are known."""
     texts = _segments(card, rows, "texts")
-    column = one_array(rows["token_counts"])
-    recorded = column.is_valid().to_numpy(zero_copy_only=False)
+    recorded = are_there(rows["token_counts"])
     counts = np.zeros((rows.num_rows, len(card.fields)), np.int64)
     counts[recorded] = _of_segments(card, rows.filter(pa.array(recorded)), "token_counts")
     held, expected = _sizes(rows["token_offsets"]) / 4, 2 * counts.sum(axis=1)

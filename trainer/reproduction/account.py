@@ -201,7 +201,7 @@ def _power(one: Mapping[str, Any]) -> str:
         return ""
     hours = one["training_seconds"] / seeds * design.seeds / 3600
     is_same = one["reductions"] == ROWS[one["row"]].reduced(one["size"])
-    return f"{design}: {hours:.0f} hours" if is_same and hours >= 1 else str(design)
+    return f"{design}: {hours:.1f} hours" if is_same and hours >= 1 else str(design)
 
 
 def _section(one: Mapping[str, Any]) -> str:
